@@ -1,0 +1,223 @@
+//! What several checks stand on: was there a session to lose, and did the restart take place?
+
+use reprise_model::{
+    Act, Closing, Evidence, Exchange, History, Judgement, Mark, Outcome, Request, Role, Source,
+    Step,
+};
+
+/// A verdict without its check's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) judgement: Judgement,
+    pub(crate) summary: String,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+impl Finding {
+    pub(crate) fn pass(summary: impl Into<String>) -> Self {
+        Self::of(Judgement::Pass, summary)
+    }
+
+    pub(crate) fn fail(summary: impl Into<String>, evidence: Vec<Evidence>) -> Self {
+        Self {
+            evidence,
+            ..Self::of(Judgement::Fail, summary)
+        }
+    }
+
+    pub(crate) fn inconclusive(summary: impl Into<String>) -> Self {
+        Self::of(Judgement::Inconclusive, summary)
+    }
+
+    pub(crate) fn not_applicable(summary: impl Into<String>) -> Self {
+        Self::of(Judgement::NotApplicable, summary)
+    }
+
+    fn of(judgement: Judgement, summary: impl Into<String>) -> Self {
+        Self {
+            judgement,
+            summary: summary.into(),
+            evidence: Vec::new(),
+        }
+    }
+}
+
+/// The reply to the task, given before any restart.
+pub(crate) const FIRST_ANSWER: Mark = Mark::Answer { epoch: 0, turn: 0 };
+
+/// The exchange in which the task was answered at the first start.
+pub(crate) fn task_answered(history: &History) -> Option<&Exchange> {
+    history.main_exchanges(0).find(|exchange| {
+        exchange.answered()
+            && exchange
+                .reply
+                .as_ref()
+                .is_some_and(|reply| reply.marks.contains(&FIRST_ANSWER))
+    })
+}
+
+/// What a check of restarts needs before it can judge: a task that was answered, and a restart.
+pub(crate) fn restarted(history: &History) -> Result<(), Finding> {
+    if task_answered(history).is_none() {
+        return Err(Finding::inconclusive(format!(
+            "the task was never answered before the restart, so there was no session to lose{}",
+            because(history)
+        )));
+    }
+    if history.restarts().next().is_none() {
+        return Err(match history.closing {
+            Some(Closing::Finished) => Finding::not_applicable("the scenario restarts nothing"),
+            _ => Finding::inconclusive(format!(
+                "the record ends before the restart{}",
+                because(history)
+            )),
+        });
+    }
+    Ok(())
+}
+
+/// Why the run got no further, in words that follow a sentence.
+pub(crate) fn because(history: &History) -> String {
+    let trouble = history.steps.iter().find_map(|step| match &step.outcome {
+        Outcome::Ok => None,
+        Outcome::Failed { reason } | Outcome::Unknown { reason } => {
+            Some(format!(": to {} ended so: {reason}", step.act))
+        }
+    });
+    trouble
+        .or_else(|| match &history.closing {
+            Some(Closing::Cancelled { reason } | Closing::Stopped { reason }) => {
+                Some(format!(": {reason}"))
+            }
+            Some(Closing::Finished) => None,
+            None => Some(": it was cut off".to_owned()),
+        })
+        .unwrap_or_default()
+}
+
+/// What became of a restart, as far as the workspace and the agent's readiness go.
+pub(crate) enum Restart<'a> {
+    /// The agent came back and was at rest.
+    Settled,
+    /// Its module or the agent itself did not come back: behaviour.
+    Refused(&'a Step, &'a str),
+    /// The infrastructure failed, or the record ends.
+    Unseen(String),
+}
+
+/// What became of restart `epoch`.
+pub(crate) fn restart(history: &History, epoch: u32) -> Restart<'_> {
+    for act in [Act::Start { epoch }, Act::Settle { epoch }] {
+        let Some(step) = history.step(&act) else {
+            return Restart::Unseen(format!(
+                "the record ends before restart {epoch} was over{}",
+                because(history)
+            ));
+        };
+        match &step.outcome {
+            Outcome::Ok => {}
+            Outcome::Failed { reason } => return Restart::Refused(step, reason),
+            Outcome::Unknown { reason } => {
+                return Restart::Unseen(format!("to {} ended unknown: {reason}", step.act));
+            }
+        }
+    }
+    Restart::Settled
+}
+
+/// How often the prompt stands as a user's message in the fullest request of the first start: agents may wrap
+/// it in more than one message.
+pub(crate) fn prompt_baseline(history: &History) -> usize {
+    history
+        .main_requests(0)
+        .map(|request| request.count(Role::User, Mark::Prompt))
+        .max()
+        .unwrap_or(0)
+        .max(1)
+}
+
+/// Whether a request made after a restart sends the task's prompt as something new, and not as the history of
+/// a continued session.
+pub(crate) fn resends_prompt(request: &Request, baseline: usize) -> bool {
+    let prompts = request.count(Role::User, Mark::Prompt);
+    if prompts > baseline {
+        return true;
+    }
+    let Some(prompt) = request.place(Role::User, Mark::Prompt) else {
+        return false;
+    };
+    let answered = request.count(Role::Assistant, FIRST_ANSWER) > 0;
+    let followed_up = request.conversation[prompt..].iter().any(|message| {
+        message.role == Role::User
+            && message
+                .marks
+                .iter()
+                .any(|mark| matches!(mark, Mark::FollowUp { .. }))
+    });
+    !answered && !followed_up
+}
+
+/// The first of the agent's own requests that holds follow-up `turn` as a user's message.
+pub(crate) fn follow_up_request(history: &History, epoch: u32, turn: u32) -> Option<&Request> {
+    history
+        .main_requests(epoch)
+        .find(|request| request.count(Role::User, Mark::FollowUp { turn }) > 0)
+}
+
+/// Evidence from the wire.
+pub(crate) fn on_the_wire(
+    request: &Request,
+    saw: impl Into<String>,
+    expected: impl Into<String>,
+) -> Evidence {
+    Evidence {
+        source: Source::Wire {
+            request: request.seq,
+        },
+        at: Some(request.at),
+        saw: saw.into(),
+        expected: Some(expected.into()),
+    }
+}
+
+/// Evidence from a step.
+pub(crate) fn in_step(
+    step: &Step,
+    saw: impl Into<String>,
+    expected: impl Into<String>,
+) -> Evidence {
+    Evidence {
+        source: Source::Step { op: step.op.0 },
+        at: Some(step.ended.unwrap_or(step.at)),
+        saw: saw.into(),
+        expected: Some(expected.into()),
+    }
+}
+
+/// A request's conversation in a line: who said how much, and what of ours it held.
+pub(crate) fn outline(request: &Request) -> String {
+    let said: Vec<String> = request
+        .conversation
+        .iter()
+        .filter(|message| message.role != Role::System)
+        .map(|message| {
+            if message.marks.is_empty() {
+                format!("{} ({} bytes)", message.role, message.bytes)
+            } else {
+                let marks: Vec<String> = message.marks.iter().map(ToString::to_string).collect();
+                format!("{}: {}", message.role, marks.join(", "))
+            }
+        })
+        .collect();
+    format!("[{}]", said.join(" | "))
+}
+
+/// What the user's last message says, as far as it was kept.
+pub(crate) fn last_user_excerpt(request: &Request) -> &str {
+    request
+        .conversation
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User)
+        .map_or("", |message| message.excerpt.as_str())
+}

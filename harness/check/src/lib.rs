@@ -1,0 +1,118 @@
+//! Pure checks: a recorded [`History`] in, a [`Verdict`] with evidence out.
+//!
+//! A check knows no disk, clock or environment, so a verdict can be computed again from a run's directory at any
+//! time. Each check is one file with a history it passes, one it fails and one it calls inconclusive.
+
+mod ground;
+mod home_preserved;
+#[cfg(test)]
+mod literal;
+mod prompt_not_resent;
+mod rest_is_new;
+mod session_continues;
+mod sidecars_preserved;
+mod silent_until_follow_up;
+mod task_received_once;
+mod tool_calls_preserved;
+
+use reprise_model::{CheckName, History, Judgement, Verdict};
+
+use ground::Finding;
+
+/// One check: its name, what it asks, and how it judges.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// Its name in scenarios.
+    pub name: &'static str,
+    /// What it asks, in a sentence.
+    pub asks: &'static str,
+    judge: fn(&History) -> Finding,
+}
+
+/// Every check, in the order in which reports show them.
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "task_received_once",
+        asks: "does the task reach the model once at the first start?",
+        judge: task_received_once::judge,
+    },
+    Check {
+        name: "session_continues",
+        asks: "does the follow-up's request carry the replies given before the restart?",
+        judge: session_continues::judge,
+    },
+    Check {
+        name: "prompt_not_resent",
+        asks: "is the task's prompt left alone after a restart?",
+        judge: prompt_not_resent::judge,
+    },
+    Check {
+        name: "silent_until_follow_up",
+        asks: "does the agent ask its model nothing else between a restart and the follow-up?",
+        judge: silent_until_follow_up::judge,
+    },
+    Check {
+        name: "tool_calls_preserved",
+        asks: "does a continued session still hold its tool calls and their results?",
+        judge: tool_calls_preserved::judge,
+    },
+    Check {
+        name: "sidecars_preserved",
+        asks: "does every SQLite database keep its -wal and -shm, or is complete without them?",
+        judge: sidecars_preserved::judge,
+    },
+    Check {
+        name: "home_preserved",
+        asks: "does the home come back as it was left?",
+        judge: home_preserved::judge,
+    },
+    Check {
+        name: "rest_is_new",
+        asks: "is everything outside the home new after a restart?",
+        judge: rest_is_new::judge,
+    },
+];
+
+/// The check of that name.
+#[must_use]
+pub fn find(name: &CheckName) -> Option<Check> {
+    CHECKS
+        .iter()
+        .find(|check| check.name == name.as_str())
+        .copied()
+}
+
+impl Check {
+    /// Judges a history.
+    #[must_use]
+    pub fn judge(&self, history: &History) -> Verdict {
+        let finding = (self.judge)(history);
+        Verdict {
+            check: self.name.parse().expect("a check's name is well formed"),
+            judgement: finding.judgement,
+            summary: finding.summary,
+            evidence: finding.evidence,
+        }
+    }
+}
+
+/// Judges a history by the checks its header names.
+///
+/// A check this program does not know is inconclusive: an older program reads a newer history.
+#[must_use]
+pub fn judge(history: &History) -> Vec<Verdict> {
+    history
+        .header
+        .checks
+        .iter()
+        .map(|name| match find(name) {
+            Some(check) => check.judge(history),
+            None => Verdict {
+                check: name.clone(),
+                judgement: Judgement::Inconclusive,
+                summary: "this version of reprise has no check of that name".to_owned(),
+                evidence: Vec::new(),
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,28 @@
+//! What Reprise records and what it concludes: the types every other room shares.
+//!
+//! The runner writes a [`History`]; checks turn it into [`Verdict`]s; reports draw both. Nothing here
+//! touches a disk, a clock or a network.
+
+mod agent_protocol;
+mod cell;
+mod history;
+mod ids;
+mod nonce;
+mod snapshot;
+mod verdict;
+mod wire;
+
+pub use agent_protocol::{AgentEvent, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
+pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
+pub use history::{
+    Act, Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,
+    Outcome, Record, Stamp, Step,
+};
+pub use ids::{AgentName, CheckName, InstanceId, NameError, RunId, ScenarioName, WorkspaceId};
+pub use nonce::{Mark, NonceBook};
+pub use snapshot::{
+    ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts, Snapshot,
+    TableRows,
+};
+pub use verdict::{CellResult, Evidence, Judgement, NotMeasured, Source, Verdict};
+pub use wire::{Class, Exchange, Message, Protocol, Reply, ReplyEnd, Request, Role, WireLine};

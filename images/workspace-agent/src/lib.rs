@@ -1,0 +1,108 @@
+//! What runs inside a workspace: PID 1, the probe, the `coder` command, and small errands for the runner.
+//!
+//! It does what Coder's agent does where a module can see it
+//! (<https://github.com/coder/coder/tree/main/agent/agentscripts>): start scripts run together, stop scripts
+//! run at SIGTERM within a deadline, each script gets a data directory of its own and the shared bin directory,
+//! and whatever is left when PID 1 ends is killed by the kernel.
+
+mod coder;
+mod init;
+mod marks;
+mod mcp;
+mod probe;
+mod reaper;
+mod request;
+mod script;
+mod sqlite;
+mod sync;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use coder::main as coder_main;
+pub use probe::{ProbeError, probe};
+
+/// The roles that the runner asks for by exec.
+#[derive(Debug, Parser)]
+#[command(
+    name = "workspace-agent",
+    about = "What reprise runs inside a workspace"
+)]
+struct Cli {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Be PID 1: run the scripts that FILE names
+    Init {
+        /// The spec, as JSON
+        file: PathBuf,
+    },
+    /// Print what lies below DIR, as JSON
+    Probe {
+        /// The directory to look at
+        dir: PathBuf,
+    },
+    /// Send one HTTP request with standard input as its body; print status and body as JSON
+    Request {
+        /// GET, POST, …
+        method: String,
+        /// Where to
+        url: String,
+        /// Seconds it may take
+        #[arg(long, default_value_t = 10)]
+        timeout: u64,
+    },
+    /// Leave WORD in the home, outside it, and as a process
+    PlantMarks {
+        /// The mark
+        word: String,
+    },
+    /// Print which of the marks are there, as JSON
+    FindMarks {
+        /// The mark
+        word: String,
+    },
+    /// Be the process that `plant-marks` leaves
+    HoldMark {
+        /// The mark
+        word: String,
+    },
+}
+
+/// Plays the role that `args` (the program's name first) ask for.
+pub fn main<I>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item = std::ffi::OsString>,
+{
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+    };
+    let result = match cli.role {
+        Role::Init { file } => init::main(&file).map_err(|error| error.to_string()),
+        Role::Probe { dir } => probe::main(&dir).map_err(|error| error.to_string()),
+        Role::Request {
+            method,
+            url,
+            timeout,
+        } => request::main(&method, &url, timeout).map_err(|error| error.to_string()),
+        Role::PlantMarks { word } => marks::plant(&word).map_err(|error| error.to_string()),
+        Role::FindMarks { word } => marks::find(&word).map_err(|error| error.to_string()),
+        Role::HoldMark { .. } => marks::hold(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("workspace-agent: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
