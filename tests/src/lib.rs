@@ -1,1 +1,34 @@
-//! .
+//! What the end-to-end tests share: the built program, and what this machine must have.
+
+use std::path::PathBuf;
+
+/// The program under test: built beside the test's own executable.
+///
+/// # Panics
+/// If it is not there.
+#[must_use]
+pub fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let program = test
+        .ancestors()
+        .nth(2)
+        .expect("a test lies in target/…/deps")
+        .join("reprise");
+    assert!(
+        program.is_file(),
+        "{} is not built; run `cargo build -p reprise` first",
+        program.display()
+    );
+    program
+}
+
+/// Whether `REPRISE_REQUIRE` (names separated by commas) names a part: then its absence is a failure and not a skip.
+#[must_use]
+pub fn required(part: &str) -> bool {
+    std::env::var("REPRISE_REQUIRE").is_ok_and(|parts| {
+        parts
+            .split(',')
+            .map(str::trim)
+            .any(|named| named == part || named == "all")
+    })
+}

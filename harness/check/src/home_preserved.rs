@@ -36,10 +36,15 @@ pub(crate) fn judge(history: &History) -> Finding {
             saw,
             expected: Some("the file as it was left".to_owned()),
         }));
-        let mark = history.observations.iter().find_map(|(at, seen)| match seen {
-            Observation::Marks { planted, home, .. } if *planted + 1 == epoch => Some((at, *home)),
-            _ => None,
-        });
+        let mark = history
+            .observations
+            .iter()
+            .find_map(|(at, seen)| match seen {
+                Observation::Marks { planted, home, .. } if *planted + 1 == epoch => {
+                    Some((at, *home))
+                }
+                _ => None,
+            });
         match mark {
             Some((_, true)) => {}
             Some((at, false)) => evidence.push(Evidence {

@@ -72,7 +72,11 @@ mod tests {
 
     #[test]
     fn passes_a_fresh_session_that_is_not_sent_the_task() {
-        let history = history().task_done().restart().follow_up(vec![asked(1)]).done();
+        let history = history()
+            .task_done()
+            .restart()
+            .follow_up(vec![asked(1)])
+            .done();
         assert_eq!(judge(&history).judgement, Judgement::Pass);
     }
 
@@ -97,7 +101,11 @@ mod tests {
             .done();
         let finding = judge(&history);
         assert_eq!(finding.judgement, Judgement::Fail);
-        assert_eq!(finding.evidence.len(), 1, "one piece of evidence for each restart");
+        assert_eq!(
+            finding.evidence.len(),
+            1,
+            "one piece of evidence for each restart"
+        );
     }
 
     #[test]
@@ -106,7 +114,13 @@ mod tests {
             .task_done()
             .restart()
             .main(vec![prompt(), answered(0, 0), prompt()])
-            .follow_up(vec![prompt(), answered(0, 0), prompt(), answered(1, 0), asked(1)])
+            .follow_up(vec![
+                prompt(),
+                answered(0, 0),
+                prompt(),
+                answered(1, 0),
+                asked(1),
+            ])
             .done();
         assert_eq!(judge(&history).judgement, Judgement::Fail);
     }
@@ -118,7 +132,13 @@ mod tests {
             .restart()
             .follow_up(vec![prompt(), answered(0, 0), asked(1)])
             .restart()
-            .main(vec![prompt(), answered(0, 0), asked(1), answered(1, 1), prompt()])
+            .main(vec![
+                prompt(),
+                answered(0, 0),
+                asked(1),
+                answered(1, 1),
+                prompt(),
+            ])
             .done();
         let finding = judge(&history);
         assert_eq!(finding.judgement, Judgement::Fail);

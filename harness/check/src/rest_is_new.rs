@@ -21,15 +21,18 @@ pub(crate) fn judge(history: &History) -> Finding {
         })
         .collect();
     for (epoch, _) in history.restarts() {
-        let found = history.observations.iter().find_map(|(at, seen)| match seen {
-            Observation::Marks {
-                planted,
-                outside,
-                process,
-                ..
-            } if *planted + 1 == epoch => Some((*at, outside, *process)),
-            _ => None,
-        });
+        let found = history
+            .observations
+            .iter()
+            .find_map(|(at, seen)| match seen {
+                Observation::Marks {
+                    planted,
+                    outside,
+                    process,
+                    ..
+                } if *planted + 1 == epoch => Some((*at, outside, *process)),
+                _ => None,
+            });
         let Some((at, outside, process)) = found else {
             unseen = unseen.or(Some(format!(
                 "nobody looked for the marks after restart {epoch}{}",
@@ -46,10 +49,18 @@ pub(crate) fn judge(history: &History) -> Finding {
             });
         };
         for path in outside {
-            seen(at, format!("{path} survived restart {epoch}"), "a new root and a new /tmp");
+            seen(
+                at,
+                format!("{path} survived restart {epoch}"),
+                "a new root and a new /tmp",
+            );
         }
         if process {
-            seen(at, format!("a process survived restart {epoch}"), "no process of the life before");
+            seen(
+                at,
+                format!("a process survived restart {epoch}"),
+                "no process of the life before",
+            );
         }
         match (instances.get(&(epoch - 1)), instances.get(&epoch)) {
             (Some((before, _)), Some((after, at))) if before == after => seen(
@@ -58,7 +69,11 @@ pub(crate) fn judge(history: &History) -> Finding {
                 "a new instance on the old volume",
             ),
             (Some(_), Some(_)) => {}
-            _ => unseen = unseen.or(Some(format!("an instance around restart {epoch} is not recorded"))),
+            _ => {
+                unseen = unseen.or(Some(format!(
+                    "an instance around restart {epoch} is not recorded"
+                )))
+            }
         }
         let before = data_dirs(history, epoch - 1);
         for (dir, at) in data_dirs(history, epoch) {

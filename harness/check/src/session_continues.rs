@@ -3,7 +3,7 @@
 use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
-    Finding, FIRST_ANSWER, Restart, follow_up_request, in_step, on_the_wire, outline, restart,
+    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_the_wire, outline, restart,
     restarted,
 };
 
@@ -140,17 +140,31 @@ mod tests {
         let history = history()
             .task_done()
             .restart()
-            .follow_up(vec![prompt(), called(0), resulted(0), answered(0, 0), asked(1)])
+            .follow_up(vec![
+                prompt(),
+                called(0),
+                resulted(0),
+                answered(0, 0),
+                asked(1),
+            ])
             .done();
         assert_eq!(judge(&history).judgement, Judgement::Pass);
     }
 
     #[test]
     fn fails_a_fresh_session() {
-        let history = history().task_done().restart().follow_up(vec![asked(1)]).done();
+        let history = history()
+            .task_done()
+            .restart()
+            .follow_up(vec![asked(1)])
+            .done();
         let finding = judge(&history);
         assert_eq!(finding.judgement, Judgement::Fail);
-        assert!(finding.summary.contains("fresh session"), "{}", finding.summary);
+        assert!(
+            finding.summary.contains("fresh session"),
+            "{}",
+            finding.summary
+        );
         assert_eq!(finding.evidence.len(), 1);
     }
 
@@ -171,7 +185,11 @@ mod tests {
             vec![prompt(), asked(1), answered(0, 0)],
             vec![prompt(), answered(0, 0), answered(0, 0), asked(1)],
         ] {
-            let history = history().task_done().restart().follow_up(conversation).done();
+            let history = history()
+                .task_done()
+                .restart()
+                .follow_up(conversation)
+                .done();
             assert_eq!(judge(&history).judgement, Judgement::Fail);
         }
     }
@@ -207,7 +225,11 @@ mod tests {
             .done();
         let finding = judge(&history);
         assert_eq!(finding.judgement, Judgement::Fail);
-        assert!(finding.summary.contains("reply to follow-up 1"), "{}", finding.summary);
+        assert!(
+            finding.summary.contains("reply to follow-up 1"),
+            "{}",
+            finding.summary
+        );
     }
 
     #[test]

@@ -100,9 +100,7 @@ fn lost(path: &str, facts: &DatabaseFacts, before: &Snapshot, after: &Snapshot) 
         ));
     }
     let short = missing_rows(&facts.with_sidecars.rows, &now.with_sidecars.rows);
-    (!short.is_empty()).then(|| {
-        format!("{path} says integrity_check: ok but lost {short}{gone}")
-    })
+    (!short.is_empty()).then(|| format!("{path} says integrity_check: ok but lost {short}{gone}"))
 }
 
 /// The tables that have fewer rows than they had.
@@ -111,10 +109,9 @@ fn missing_rows(before: &TableRows, after: &TableRows) -> String {
         .iter()
         .filter_map(|(table, rows)| match after.get(table) {
             None if *rows > 0 => Some(format!("table {table} ({rows} rows)")),
-            Some(now) if now < rows => Some(format!(
-                "{} of {rows} rows of table {table}",
-                rows - now
-            )),
+            Some(now) if now < rows => {
+                Some(format!("{} of {rows} rows of table {table}", rows - now))
+            }
             _ => None,
         })
         .collect::<Vec<_>>()
@@ -133,7 +130,10 @@ fn expected(path: &str, facts: &DatabaseFacts, before: &Snapshot) -> String {
     let only_in_log = missing_rows(&facts.with_sidecars.rows, &facts.alone.rows);
     let mut text = format!("{path} with every row it had");
     if !sidecars.is_empty() {
-        text.push_str(&format!("; before the restart it had {}", sidecars.join(" and ")));
+        text.push_str(&format!(
+            "; before the restart it had {}",
+            sidecars.join(" and ")
+        ));
     }
     if !only_in_log.is_empty() {
         text.push_str(&format!("; only its log held {only_in_log}"));
@@ -189,16 +189,25 @@ mod tests {
         let finding = judged(with_log(), short);
         assert_eq!(finding.judgement, Judgement::Fail);
         assert!(
-            finding.summary.contains("integrity_check: ok but lost 4 of 5 rows"),
+            finding
+                .summary
+                .contains("integrity_check: ok but lost 4 of 5 rows"),
             "{}",
             finding.summary
         );
-        assert!(finding.summary.contains("sessions.db-wal"), "{}", finding.summary);
+        assert!(
+            finding.summary.contains("sessions.db-wal"),
+            "{}",
+            finding.summary
+        );
     }
 
     #[test]
     fn fails_a_database_that_is_gone() {
-        assert_eq!(judged(home([]).look(), home([]).look()).judgement, Judgement::Fail);
+        assert_eq!(
+            judged(home([]).look(), home([]).look()).judgement,
+            Judgement::Fail
+        );
     }
 
     #[test]

@@ -6,11 +6,13 @@ use crate::ground::{Finding, because, in_step, on_the_wire, outline};
 
 pub(crate) fn judge(history: &History) -> Finding {
     let opens = |request: &Request| {
-        request.place(Role::User, Mark::Prompt).is_some_and(|place| {
-            request.conversation[place..]
-                .iter()
-                .all(|message| matches!(message.role, Role::User | Role::System))
-        })
+        request
+            .place(Role::User, Mark::Prompt)
+            .is_some_and(|place| {
+                request.conversation[place..]
+                    .iter()
+                    .all(|message| matches!(message.role, Role::User | Role::System))
+            })
     };
     // A client may send the same request again after a broken reply, so only those whose reply was taken count.
     let opened: Vec<&Request> = history
@@ -53,7 +55,11 @@ fn never(history: &History) -> Finding {
             Outcome::Unknown { reason } => Finding::inconclusive(reason.clone()),
             Outcome::Failed { reason } => Finding::fail(
                 "the task never reached the model",
-                vec![in_step(step, reason.clone(), "a request that holds the task")],
+                vec![in_step(
+                    step,
+                    reason.clone(),
+                    "a request that holds the task",
+                )],
             ),
             Outcome::Ok => Finding::fail(
                 "the task never reached the model",
@@ -80,7 +86,10 @@ mod tests {
 
     #[test]
     fn passes_one_task() {
-        assert_eq!(judge(&history().task_done().done()).judgement, Judgement::Pass);
+        assert_eq!(
+            judge(&history().task_done().done()).judgement,
+            Judgement::Pass
+        );
     }
 
     #[test]

@@ -79,7 +79,13 @@ mod tests {
         let history = history()
             .task_done()
             .restart()
-            .follow_up(vec![prompt(), called(0), resulted(0), answered(0, 0), asked(1)])
+            .follow_up(vec![
+                prompt(),
+                called(0),
+                resulted(0),
+                answered(0, 0),
+                asked(1),
+            ])
             .done();
         assert_eq!(judge(&history).judgement, Judgement::Pass);
     }
@@ -92,14 +98,22 @@ mod tests {
             vec![prompt(), answered(0, 0), asked(1)],
             vec![prompt(), resulted(0), called(0), answered(0, 0), asked(1)],
         ] {
-            let history = history().task_done().restart().follow_up(conversation).done();
+            let history = history()
+                .task_done()
+                .restart()
+                .follow_up(conversation)
+                .done();
             assert_eq!(judge(&history).judgement, Judgement::Fail);
         }
     }
 
     #[test]
     fn leaves_a_fresh_session_to_its_own_check() {
-        let history = history().task_done().restart().follow_up(vec![asked(1)]).done();
+        let history = history()
+            .task_done()
+            .restart()
+            .follow_up(vec![asked(1)])
+            .done();
         assert_eq!(judge(&history).judgement, Judgement::NotApplicable);
     }
 

@@ -1,1 +1,97 @@
-//! .
+//! Where workspaces run.
+//!
+//! An [`Engine`] keeps a volume for each workspace, keyed by the workspace's id, and starts instances on it: a new
+//! world each time, in which only the home is old. It knows no scenario and no agent.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod docker;
+mod error;
+pub mod sandbox;
+mod spec;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reprise_model::{EngineKind, InstanceId, WorkspaceId};
+
+pub use error::{EngineError, Missing};
+pub use spec::{
+    Door, Exec, ExecOutput, InjectedFile, Labels, Leftover, LeftoverKind, Mount, Route,
+    START_FILES, StartSpec, Started, TOOLS_DIR, USER, Uid,
+};
+
+/// Takes word of what a long act is doing.
+pub type Progress<'a> = &'a (dyn for<'text> Fn(&'text str) + Send + Sync);
+
+/// A place where workspaces run.
+///
+/// Every object an engine makes carries [`Labels`], so that [`Engine::leftovers`] finds what a crash left.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Which engine this is.
+    fn kind(&self) -> EngineKind;
+
+    /// Its version, as it reports it.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    async fn version(&self) -> Result<String, EngineError>;
+
+    /// Makes what every workspace needs and takes long: an image. Says what it does through `progress`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    async fn prepare(&self, progress: Progress<'_>) -> Result<(), EngineError>;
+
+    /// Makes the workspace's volume, and the route by which the workspace will reach the gateway.
+    ///
+    /// `port` is the gateway's inside the workspace; `None` lets the engine choose.
+    ///
+    /// # Errors
+    /// If either cannot be made.
+    async fn create(&self, labels: &Labels, port: Option<u16>) -> Result<Route, EngineError>;
+
+    /// Starts a new instance on the workspace's volume.
+    ///
+    /// # Errors
+    /// If it does not start. Nothing of it is left then.
+    async fn start(&self, spec: &StartSpec) -> Result<Started, EngineError>;
+
+    /// Runs a command in an instance and waits for its end.
+    ///
+    /// # Errors
+    /// If it could not be run, or the instance ended while it ran. A bad exit code is no error.
+    async fn exec(&self, instance: &InstanceId, exec: &Exec) -> Result<ExecOutput, EngineError>;
+
+    /// Asks an instance's PID 1 to end, kills it when `grace` is over, and removes the instance.
+    /// Tells whether it ended by itself.
+    ///
+    /// # Errors
+    /// If it could not be ended.
+    async fn stop(&self, instance: &InstanceId, grace: Duration) -> Result<bool, EngineError>;
+
+    /// Kills every process of an instance at once and removes the instance.
+    ///
+    /// # Errors
+    /// If it could not be killed.
+    async fn kill(&self, instance: &InstanceId) -> Result<(), EngineError>;
+
+    /// Deletes the workspace: its instances, its route, its volume.
+    ///
+    /// # Errors
+    /// If something of it is left.
+    async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError>;
+
+    /// Everything with Reprise's labels on this engine, whoever made it.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError>;
+
+    /// Removes one leftover.
+    ///
+    /// # Errors
+    /// If it is still there afterwards.
+    async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError>;
+}

@@ -86,7 +86,9 @@ pub struct ModuleRef {
 
 /// A module reference that does not fit `namespace/name[@version]`.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
-#[error("`{0}` is not a module: write NAMESPACE/NAME or NAMESPACE/NAME@VERSION, such as coder/goose@3.0.1")]
+#[error(
+    "`{0}` is not a module: write NAMESPACE/NAME or NAMESPACE/NAME@VERSION, such as coder/goose@3.0.1"
+)]
 pub struct ModuleRefError(String);
 
 impl FromStr for ModuleRef {
@@ -174,13 +176,21 @@ mod tests {
             let module: ModuleRef = text.parse().expect("a well-formed reference");
             assert_eq!(module.to_string(), text);
         }
-        let with_v: ModuleRef = "coder/goose@v3.0.1".parse().expect("a leading v is allowed");
+        let with_v: ModuleRef = "coder/goose@v3.0.1"
+            .parse()
+            .expect("a leading v is allowed");
         assert_eq!(with_v.to_string(), "coder/goose@3.0.1");
     }
 
     #[test]
     fn module_reference_refuses_paths_out_of_the_registry() {
-        for text in ["goose", "../goose", "coder/../x", "coder/goose@latest", "a/b/c"] {
+        for text in [
+            "goose",
+            "../goose",
+            "coder/../x",
+            "coder/goose@latest",
+            "a/b/c",
+        ] {
             assert!(text.parse::<ModuleRef>().is_err(), "{text}");
         }
     }

@@ -21,8 +21,8 @@ pub use history::{
 pub use ids::{AgentName, CheckName, InstanceId, NameError, RunId, ScenarioName, WorkspaceId};
 pub use nonce::{Mark, NonceBook};
 pub use snapshot::{
-    ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts, Snapshot,
-    TableRows,
+    ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts,
+    Snapshot, TableRows,
 };
 pub use verdict::{CellResult, Evidence, Judgement, NotMeasured, Source, Verdict};
 pub use wire::{Class, Exchange, Message, Protocol, Reply, ReplyEnd, Request, Role, WireLine};

@@ -46,7 +46,10 @@ impl fmt::Display for Mark {
             Self::Prompt => f.write_str("the task's prompt"),
             Self::Answer { epoch: 0, turn: 0 } => f.write_str("the reply to the task"),
             Self::Answer { epoch, turn: 0 } => {
-                write!(f, "the reply to the task as sent again after restart {epoch}")
+                write!(
+                    f,
+                    "the reply to the task as sent again after restart {epoch}"
+                )
             }
             Self::Answer { turn, .. } => write!(f, "the reply to follow-up {turn}"),
             Self::Tool { epoch: 0 } => f.write_str("the task's tool call"),

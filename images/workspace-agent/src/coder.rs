@@ -103,7 +103,9 @@ where
         Err(error) => {
             let _ = error.print();
             if error.use_stderr() {
-                eprintln!("(this is reprise's `coder`: it knows `exp mcp server`, `exp sync` and `version`)");
+                eprintln!(
+                    "(this is reprise's `coder`: it knows `exp mcp server`, `exp sync` and `version`)"
+                );
             }
             return ExitCode::from(if error.use_stderr() { 1 } else { 0 });
         }

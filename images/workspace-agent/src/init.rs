@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use reprise_model::{AgentEvent, InitSpec, ScriptId, ScriptPhase};
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::forward;
 use crate::probe;
 use crate::reaper;
 use crate::script::{self, Running};
@@ -27,10 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Notice {
     Say(AgentEvent),
     StreamClosed(ScriptId),
-    ChildEnded {
-        pid: Pid,
-        code: Result<i32, Signal>,
-    },
+    ChildEnded { pid: Pid, code: Result<i32, Signal> },
     AskedToStop(Signal),
 }
 
@@ -53,6 +52,14 @@ pub enum InitError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// The gateway's address cannot be listened on.
+    #[error("cannot listen on the gateway's address {from}: {source}")]
+    Forward {
+        /// The address.
+        from: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
     /// Signals cannot be taken.
     #[error("cannot block signals: {0}")]
     Signals(#[from] Errno),
@@ -66,7 +73,10 @@ struct Init {
     failed: usize,
 }
 
-pub(crate) fn main(path: &Path) -> Result<(), InitError> {
+pub(crate) fn main(
+    path: &Path,
+    forwarding: Option<(SocketAddr, PathBuf)>,
+) -> Result<(), InitError> {
     let text = fs::read(path).map_err(|source| InitError::Unreadable {
         path: path.to_owned(),
         source,
@@ -76,6 +86,9 @@ pub(crate) fn main(path: &Path) -> Result<(), InitError> {
         source,
     })?;
     let signals = reaper::block_signals()?;
+    if let Some((from, to)) = forwarding {
+        forward::start(from, to).map_err(|source| InitError::Forward { from, source })?;
+    }
     let (sender, notices) = channel();
     reaper::watch(signals, sender.clone());
     Init {
@@ -284,7 +297,10 @@ impl Running {
             });
         }
         match self.interrupted {
-            None if self.timeout.is_some_and(|timeout| now >= self.began + timeout) => {
+            None if self
+                .timeout
+                .is_some_and(|timeout| now >= self.began + timeout) =>
+            {
                 let _ = killpg(self.pid, Signal::SIGHUP);
                 self.interrupted = Some(now);
                 None

@@ -6,6 +6,7 @@
 //! and whatever is left when PID 1 ends is killed by the kernel.
 
 mod coder;
+mod forward;
 mod init;
 mod marks;
 mod mcp;
@@ -16,6 +17,7 @@ mod script;
 mod sqlite;
 mod sync;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -41,6 +43,12 @@ enum Role {
     Init {
         /// The spec, as JSON
         file: PathBuf,
+        /// An address of this workspace's loopback that leads outside
+        #[arg(long, requires = "forward_to")]
+        forward_from: Option<SocketAddr>,
+        /// The socket it leads to
+        #[arg(long, requires = "forward_from")]
+        forward_to: Option<PathBuf>,
     },
     /// Print what lies below DIR, as JSON
     Probe {
@@ -87,7 +95,11 @@ where
         }
     };
     let result = match cli.role {
-        Role::Init { file } => init::main(&file).map_err(|error| error.to_string()),
+        Role::Init {
+            file,
+            forward_from,
+            forward_to,
+        } => init::main(&file, forward_from.zip(forward_to)).map_err(|error| error.to_string()),
         Role::Probe { dir } => probe::main(&dir).map_err(|error| error.to_string()),
         Role::Request {
             method,

@@ -85,8 +85,12 @@ mod tests {
 
     #[test]
     fn offers_the_report_tool() {
-        let reply = answer(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, &[], None)
-            .expect("a request has a reply");
+        let reply = answer(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            &[],
+            None,
+        )
+        .expect("a request has a reply");
         assert_eq!(reply["result"]["tools"][0]["name"], REPORT);
     }
 

@@ -113,10 +113,7 @@ fn seen(root: &Path, entry: walkdir::Result<walkdir::DirEntry>) -> (PathBuf, Man
     let entry = match entry {
         Ok(entry) => entry,
         Err(error) => {
-            return unreadable(
-                relative(error.path().unwrap_or(root)),
-                error.to_string(),
-            );
+            return unreadable(relative(error.path().unwrap_or(root)), error.to_string());
         }
     };
     let path = relative(entry.path());
@@ -291,7 +288,11 @@ mod tests {
         assert_eq!(facts.with_sidecars.rows["t"], 2);
         assert_eq!(facts.alone.integrity, "ok");
         assert_eq!(facts.alone.rows["t"], 0);
-        assert!(snapshot.sidecar("dir/s.db", reprise_model::Sidecar::Wal).is_some());
+        assert!(
+            snapshot
+                .sidecar("dir/s.db", reprise_model::Sidecar::Wal)
+                .is_some()
+        );
     }
 
     #[test]

@@ -110,14 +110,17 @@ pub(crate) fn start(
     // SAFETY: setsid is async-signal-safe and touches no memory of ours. A session of its own lets a time-out
     // reach the whole of a script.
     unsafe {
-        command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(std::io::Error::from));
+        command.pre_exec(|| {
+            nix::unistd::setsid()
+                .map(drop)
+                .map_err(std::io::Error::from)
+        });
     }
     let mut child = command
         .spawn()
         .map_err(|error| format!("cannot run {program}: {error}"))?;
-    let pid = Pid::from_raw(
-        i32::try_from(child.id()).expect("the kernel's process ids fit in 31 bits"),
-    );
+    let pid =
+        Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process ids fit in 31 bits"));
     let out = child.stdout.take().expect("it was asked for");
     let err = child.stderr.take().expect("it was asked for");
     forward(id, LogStream::Out, out, Arc::clone(&log), notices.clone());

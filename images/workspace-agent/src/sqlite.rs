@@ -93,11 +93,10 @@ fn read(copy: &Copy) -> SidecarFacts {
         let mut rows = TableRows::new();
         for table in tables {
             let quoted = table.replace('"', "\"\"");
-            let counted = connection.query_row(
-                &format!("SELECT count(*) FROM \"{quoted}\""),
-                [],
-                |row| row.get::<_, i64>(0),
-            );
+            let counted =
+                connection.query_row(&format!("SELECT count(*) FROM \"{quoted}\""), [], |row| {
+                    row.get::<_, i64>(0)
+                });
             // A virtual table whose module is not built in cannot be counted, and is not the agent's history.
             if let Ok(count) = counted {
                 rows.insert(table, u64::try_from(count).unwrap_or(0));

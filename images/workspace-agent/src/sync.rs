@@ -111,7 +111,10 @@ pub(crate) fn start(dir: &Path, unit: &str, timeout: &str) -> Result<(), SyncErr
 
 pub(crate) fn status(dir: &Path, unit: &str) -> Result<(), SyncError> {
     let path = unit_dir(dir, unit)?;
-    let state = match (path.join("complete").exists(), path.join("started").exists()) {
+    let state = match (
+        path.join("complete").exists(),
+        path.join("started").exists(),
+    ) {
         (true, _) => "complete",
         (false, true) => "started",
         (false, false) => "pending",
@@ -123,9 +126,7 @@ pub(crate) fn status(dir: &Path, unit: &str) -> Result<(), SyncError> {
 /// A whole number of seconds, minutes or hours.
 fn duration(text: &str) -> Result<Duration, SyncError> {
     let wrong = || SyncError::Duration(text.to_owned());
-    let split = text
-        .find(|c: char| !c.is_ascii_digit())
-        .ok_or_else(wrong)?;
+    let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(split);
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let seconds = match unit {
@@ -160,7 +161,10 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        assert_eq!(duration("5m").expect("five minutes"), Duration::from_secs(300));
+        assert_eq!(
+            duration("5m").expect("five minutes"),
+            Duration::from_secs(300)
+        );
         assert!(duration("5").is_err());
         assert!(duration("m").is_err());
     }

@@ -1,0 +1,187 @@
+//! The base image of a workspace: a Debian with what modules' scripts and agents call.
+//!
+//! Built from images/base/Dockerfile where an image registry answers, and otherwise by debootstrap from Debian's own
+//! package mirror, which needs root. Its tag names the recipe, so a changed recipe is a new image.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use bollard::Docker as Client;
+use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use nix::unistd::geteuid;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use crate::{EngineError, Progress};
+
+const DOCKERFILE: &str = include_str!("../../../../images/base/Dockerfile");
+const SETUP: &str = include_str!("../../../../images/base/setup.sh");
+const PACKAGES: &str = include_str!("../../../../images/base/packages.txt");
+
+const NAME: &str = "reprise/workspace";
+const SUITE: &str = "bookworm";
+
+fn version() -> String {
+    let mut recipe = Sha256::new();
+    for part in [DOCKERFILE, SETUP, PACKAGES] {
+        recipe.update(part);
+    }
+    recipe.finalize()[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The image's name with its tag.
+pub(super) fn tag() -> String {
+    format!("{NAME}:{}", version())
+}
+
+fn failed(why: impl std::fmt::Display) -> EngineError {
+    EngineError::Image(why.to_string())
+}
+
+/// Builds the image if the daemon does not have it.
+pub(super) async fn ensure(client: &Client, progress: Progress<'_>) -> Result<(), EngineError> {
+    if client.inspect_image(&tag()).await.is_ok() {
+        return Ok(());
+    }
+    progress("building the base image from images/base/Dockerfile");
+    let from_registry = match build(client).await {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    if !geteuid().is_root() {
+        return Err(failed(format!(
+            "the Dockerfile did not build ({from_registry}), and debootstrap needs root"
+        )));
+    }
+    progress(
+        "no image registry answers; building the base image with debootstrap (about a minute)",
+    );
+    debootstrap(client).await.map_err(|error| {
+        failed(format!(
+            "the Dockerfile did not build ({from_registry}); {error}"
+        ))
+    })
+}
+
+async fn build(client: &Client) -> Result<(), EngineError> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, content) in [
+        ("Dockerfile", DOCKERFILE),
+        ("setup.sh", SETUP),
+        ("packages.txt", PACKAGES),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o755);
+        tar.append_data(&mut header, name, content.as_bytes())
+            .map_err(failed)?;
+    }
+    let tar = tar.into_inner().map_err(failed)?;
+    let options = BuildImageOptionsBuilder::new().t(&tag()).rm(true).build();
+    let mut steps = client.build_image(options, None, Some(bollard::body_full(tar.into())));
+    while let Some(step) = steps.try_next().await.map_err(failed)? {
+        if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
+            return Err(failed(error));
+        }
+    }
+    Ok(())
+}
+
+async fn debootstrap(client: &Client) -> Result<(), EngineError> {
+    let dir = tempfile::tempdir().map_err(failed)?;
+    let root = dir.path().join("root");
+    let packages: Vec<&str> = PACKAGES.split_whitespace().collect();
+    run(Command::new("debootstrap")
+        .args(["--variant=minbase", "--include"])
+        .arg(packages.join(","))
+        .arg(SUITE)
+        .arg(&root))
+    .await?;
+    let setup = root.join("setup.sh");
+    tokio::fs::write(&setup, SETUP).await.map_err(failed)?;
+    run(Command::new("chroot")
+        .arg(&root)
+        .args(["/bin/bash", "/setup.sh"]))
+    .await?;
+    tokio::fs::remove_file(&setup).await.map_err(failed)?;
+    import(client, root).await
+}
+
+/// Runs a command; its last lines are the error if it fails.
+async fn run(command: &mut Command) -> Result<(), EngineError> {
+    let name = format!("{}", command.as_std().get_program().display());
+    let output = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|error| {
+            failed(format!(
+                "cannot run {name}: {error} (install the package {name})"
+            ))
+        })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.push_str(&String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = said.lines().collect();
+    let tail = lines[lines.len().saturating_sub(10)..].join("\n");
+    Err(failed(format!(
+        "{name} ended with {}:\n{tail}",
+        output.status
+    )))
+}
+
+async fn import(client: &Client, root: PathBuf) -> Result<(), EngineError> {
+    let mut tar = Command::new("tar")
+        .arg("-C")
+        .arg(&root)
+        .args(["-c", "."])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(failed)?;
+    let stdout = tar.stdout.take().expect("it was asked for");
+    let options = CreateImageOptionsBuilder::new()
+        .from_src("-")
+        .repo(NAME)
+        .tag(&version())
+        .changes(vec![
+            "USER coder".to_owned(),
+            "WORKDIR /home/coder".to_owned(),
+            "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+        ])
+        .build();
+    let body = bollard::body_try_stream(pieces(stdout));
+    let mut steps = Box::pin(client.create_image(Some(options), Some(body), None));
+    while let Some(step) = steps.next().await {
+        let step = step.map_err(failed)?;
+        if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
+            return Err(failed(error));
+        }
+    }
+    let status = tar.wait().await.map_err(failed)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(failed(format!("tar ended with {status}")))
+    }
+}
+
+fn pieces(
+    source: impl AsyncRead + Unpin + Send + 'static,
+) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
+    stream::try_unfold(source, |mut source| async move {
+        let mut buffer = vec![0; 256 * 1024];
+        let read = source.read(&mut buffer).await?;
+        buffer.truncate(read);
+        Ok((read > 0).then(|| (Bytes::from(buffer), source)))
+    })
+}

@@ -1,0 +1,517 @@
+//! Containers of a Docker daemon on this machine, through bollard; any daemon that speaks API 1.41 or newer.
+//!
+//! A workspace has a named volume and no network but its loopback: the gateway's socket is mounted into the container,
+//! and PID 1 forwards to it. (An internal network would leave every address of this machine in reach.) A start is a new
+//! container on the old volume, which is what Coder's Docker templates do.
+
+mod image;
+mod routes;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bollard::Docker as Client;
+use bollard::container::LogOutput;
+use bollard::errors::Error as ClientError;
+use bollard::exec::{CreateExecOptions, StartExecResults};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, Mount as ClientMount, MountType, VolumeCreateRequest,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
+    ListVolumesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
+    RemoveVolumeOptions, StopContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+    WaitContainerOptions,
+};
+use futures::{Stream, StreamExt, TryStreamExt};
+use reprise_model::{EngineKind, InstanceId, WorkspaceId};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use routes::Routes;
+
+use crate::{
+    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Missing, Progress,
+    Route, START_FILES, StartSpec, Started, USER,
+};
+
+/// The label that holds an object's [`Labels`] as JSON; whoever has it is Reprise's.
+const LABEL: &str = "dev.reprise.labels";
+
+/// The Docker engine.
+#[derive(Debug, Clone)]
+pub struct Docker {
+    client: Client,
+    routes: Routes,
+}
+
+impl Docker {
+    /// Connects to the daemon that `DOCKER_HOST` names, or the one on the usual socket. Gateway sockets are kept below
+    /// `state`.
+    ///
+    /// # Errors
+    /// If none answers, or it is another machine's: programs are bind-mounted into containers.
+    pub async fn connect(state: PathBuf) -> Result<Self, Missing> {
+        let missing = |what: String| Missing {
+            what,
+            remedy: "start dockerd, set DOCKER_HOST, or use --engine sandbox".to_owned(),
+        };
+        if let Some(host) = std::env::var("DOCKER_HOST")
+            .ok()
+            .filter(|host| !host.starts_with("unix://") && !host.is_empty())
+        {
+            return Err(missing(format!(
+                "the Docker daemon {host} is not on this machine, and workspaces need programs of this machine"
+            )));
+        }
+        let client = Client::connect_with_defaults()
+            .map_err(|error| missing(format!("no Docker daemon: {error}")))?;
+        let client = client
+            .negotiate_version()
+            .await
+            .map_err(|error| missing(format!("no Docker daemon answers: {error}")))?;
+        let routes = Routes::new(state);
+        Ok(Self { client, routes })
+    }
+
+    fn filter() -> HashMap<&'static str, Vec<&'static str>> {
+        HashMap::from([("label", vec![LABEL])])
+    }
+
+    async fn create_container(&self, name: &str, spec: &StartSpec) -> Result<(), EngineError> {
+        let workspace = spec.labels.workspace;
+        let mut mounts = vec![ClientMount {
+            target: Some(spec.home.display().to_string()),
+            source: Some(volume_name(workspace)),
+            typ: Some(MountType::VOLUME),
+            ..Default::default()
+        }];
+        mounts.extend(spec.mounts.iter().map(|mount| ClientMount {
+            target: Some(mount.target.display().to_string()),
+            source: Some(mount.source.display().to_string()),
+            typ: Some(MountType::BIND),
+            read_only: Some(true),
+            ..Default::default()
+        }));
+        mounts.push(ClientMount {
+            target: Some(routes::INSIDE.to_owned()),
+            source: Some(self.routes.door_dir(workspace).display().to_string()),
+            typ: Some(MountType::BIND),
+            read_only: Some(true),
+            ..Default::default()
+        });
+        let (program, args) = spec
+            .init
+            .split_first()
+            .ok_or_else(|| EngineError::NotStarted("no program for PID 1 was named".to_owned()))?;
+        let body = ContainerCreateBody {
+            hostname: Some(spec.hostname.clone()),
+            user: Some(USER.to_owned()),
+            image: Some(image::tag()),
+            entrypoint: Some(vec![program.clone()]),
+            cmd: Some([args, &routes::forwarding(spec.gateway)].concat()),
+            env: Some(
+                spec.env
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect(),
+            ),
+            working_dir: Some(spec.home.display().to_string()),
+            labels: Some(labels(&spec.labels)),
+            host_config: Some(HostConfig {
+                mounts: Some(mounts),
+                network_mode: Some("none".to_owned()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let options = CreateContainerOptionsBuilder::new().name(name).build();
+        self.client
+            .create_container(Some(options), body)
+            .await
+            .map_err(EngineError::docker(format!("create container {name}")))?;
+        Ok(())
+    }
+
+    async fn inject(&self, name: &str, spec: &StartSpec) -> Result<(), EngineError> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for file in &spec.files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(file.content.len() as u64);
+            header.set_mode(0o644);
+            let path = format!("{}/{}", START_FILES.trim_start_matches('/'), file.name);
+            tar.append_data(&mut header, path, file.content.as_bytes())
+                .map_err(EngineError::io("pack", &file.name))?;
+        }
+        let tar = tar.into_inner().map_err(EngineError::io("pack", name))?;
+        let options = UploadToContainerOptionsBuilder::new().path("/").build();
+        self.client
+            .upload_to_container(name, Some(options), bollard::body_full(tar.into()))
+            .await
+            .map_err(EngineError::docker(format!(
+                "write files into container {name}"
+            )))
+    }
+
+    async fn remove_container(&self, name: &str) -> Result<(), EngineError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).build();
+        match self.client.remove_container(name, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) if gone(&error) => Ok(()),
+            Err(ClientError::DockerResponseServerError {
+                status_code: 409, ..
+            }) => self.removed(name).await,
+            Err(error) => Err(EngineError::docker(format!("remove container {name}"))(
+                error,
+            )),
+        }
+    }
+
+    /// Somebody else is removing it; waits until it is gone.
+    async fn removed(&self, name: &str) -> Result<(), EngineError> {
+        let gone = async {
+            while self.client.inspect_container(name, None).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), gone)
+            .await
+            .map_err(|_| {
+                EngineError::NotStarted(format!("container {name} is still being removed"))
+            })
+    }
+
+    /// Waits for the end of a container that was told to end.
+    async fn ended(&self, name: &str) -> Result<(), EngineError> {
+        let mut ends = self
+            .client
+            .wait_container(name, None::<WaitContainerOptions>);
+        match ends.next().await {
+            // A bad exit code comes as an error.
+            None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(()),
+            Some(Err(error)) if gone(&error) => Ok(()),
+            Some(Err(error)) => Err(EngineError::docker(format!("wait for container {name}"))(
+                error,
+            )),
+        }
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
+        match self
+            .client
+            .remove_volume(name, None::<RemoveVolumeOptions>)
+            .await
+        {
+            Err(error) if !gone(&error) => {
+                Err(EngineError::docker(format!("remove volume {name}"))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The name of a workspace's volume.
+fn volume_name(workspace: WorkspaceId) -> String {
+    format!("reprise-{workspace}")
+}
+
+fn labels(labels: &Labels) -> HashMap<String, String> {
+    let text = serde_json::to_string(labels).expect("labels are JSON");
+    HashMap::from([(LABEL.to_owned(), text)])
+}
+
+fn read_labels(labels: Option<&HashMap<String, String>>) -> Option<Labels> {
+    serde_json::from_str(labels?.get(LABEL)?).ok()
+}
+
+fn gone(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::DockerResponseServerError {
+            status_code: 404,
+            ..
+        }
+    )
+}
+
+/// Sends what a container writes, by line.
+async fn forward(
+    mut output: impl Stream<Item = Result<LogOutput, ClientError>> + Unpin,
+    lines: mpsc::Sender<String>,
+) {
+    let mut rest = Vec::new();
+    while let Some(Ok(piece)) = output.next().await {
+        rest.extend_from_slice(&piece.into_bytes());
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line[..end]).into_owned();
+            if lines.send(line).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Docker {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Docker
+    }
+
+    async fn version(&self) -> Result<String, EngineError> {
+        let version = self
+            .client
+            .version()
+            .await
+            .map_err(EngineError::docker("ask for the version"))?;
+        let server = version.version.unwrap_or_else(|| "?".to_owned());
+        Ok(format!(
+            "Docker {server}, API {}",
+            self.client.client_version()
+        ))
+    }
+
+    async fn prepare(&self, progress: Progress<'_>) -> Result<(), EngineError> {
+        image::ensure(&self.client, progress).await
+    }
+
+    async fn create(&self, labels: &Labels, port: Option<u16>) -> Result<Route, EngineError> {
+        let name = volume_name(labels.workspace);
+        let volume = VolumeCreateRequest {
+            name: Some(name.clone()),
+            labels: Some(self::labels(labels)),
+            ..Default::default()
+        };
+        self.client
+            .create_volume(volume)
+            .await
+            .map_err(EngineError::docker(format!("create volume {name}")))?;
+        let door = self.routes.open(labels)?;
+        Ok(Route {
+            address: Route::address(port),
+            door: Some(Door::Unix(door)),
+        })
+    }
+
+    async fn start(&self, spec: &StartSpec) -> Result<Started, EngineError> {
+        let name = format!("reprise-{}", Uuid::new_v4());
+        self.create_container(&name, spec).await?;
+        let started = async {
+            self.inject(&name, spec).await?;
+            self.client
+                .start_container(&name, None)
+                .await
+                .map_err(EngineError::docker(format!("start container {name}")))
+        };
+        if let Err(error) = started.await {
+            self.remove_container(&name).await?;
+            return Err(error);
+        }
+        let options = LogsOptionsBuilder::new()
+            .follow(true)
+            .stdout(true)
+            .stderr(true)
+            .build();
+        let (sender, lines) = mpsc::channel(256);
+        let client = self.client.clone();
+        let container = name.clone();
+        tokio::spawn(async move {
+            forward(Box::pin(client.logs(&container, Some(options))), sender).await;
+        });
+        Ok(Started {
+            instance: InstanceId(name),
+            lines,
+            door: None,
+        })
+    }
+
+    async fn exec(&self, instance: &InstanceId, exec: &Exec) -> Result<ExecOutput, EngineError> {
+        let command = exec.argv.join(" ");
+        let doing = || format!("run `{command}` in container {instance}");
+        let config = CreateExecOptions {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(exec.argv.clone()),
+            env: Some(
+                exec.env
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect(),
+            ),
+            user: exec.privileged.then(|| "0:0".to_owned()),
+            working_dir: exec.cwd.as_ref().map(|dir| dir.display().to_string()),
+            ..Default::default()
+        };
+        let id = match self.client.create_exec(&instance.0, config).await {
+            Ok(created) => created.id,
+            Err(ClientError::DockerResponseServerError {
+                status_code: 404 | 409,
+                ..
+            }) => return Err(EngineError::NotRunning(instance.to_string())),
+            Err(error) => return Err(EngineError::docker(doing())(error)),
+        };
+        let run = async {
+            let started = self
+                .client
+                .start_exec(&id, None)
+                .await
+                .map_err(EngineError::docker(doing()))?;
+            let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+            if let StartExecResults::Attached {
+                mut output,
+                mut input,
+            } = started
+            {
+                let stdin = exec.stdin.clone();
+                // A command that does not read its input closes it; that is its own business.
+                let feed = tokio::spawn(async move {
+                    let _ = input.write_all(&stdin).await;
+                    let _ = input.shutdown().await;
+                });
+                while let Some(piece) = output
+                    .try_next()
+                    .await
+                    .map_err(EngineError::docker(doing()))?
+                {
+                    match piece {
+                        LogOutput::StdErr { message } => stderr.extend_from_slice(&message),
+                        LogOutput::StdOut { message } | LogOutput::Console { message } => {
+                            stdout.extend_from_slice(&message);
+                        }
+                        LogOutput::StdIn { .. } => {}
+                    }
+                }
+                feed.abort();
+            }
+            let ended = self
+                .client
+                .inspect_exec(&id)
+                .await
+                .map_err(EngineError::docker(doing()))?;
+            let code = ended
+                .exit_code
+                .ok_or_else(|| EngineError::NotRunning(instance.to_string()))?;
+            Ok(ExecOutput {
+                code: i32::try_from(code).unwrap_or(-1),
+                stdout,
+                stderr,
+            })
+        };
+        tokio::time::timeout(exec.timeout, run)
+            .await
+            .map_err(|_| EngineError::ExecTimedOut {
+                command: command.clone(),
+                limit: exec.timeout,
+            })?
+    }
+
+    async fn stop(&self, instance: &InstanceId, grace: Duration) -> Result<bool, EngineError> {
+        let seconds = i32::try_from(grace.as_secs().max(1)).unwrap_or(i32::MAX);
+        let options = StopContainerOptionsBuilder::new().t(seconds).build();
+        match self.client.stop_container(&instance.0, Some(options)).await {
+            Ok(()) => {}
+            Err(error) if gone(&error) => return Ok(true),
+            Err(error) => {
+                return Err(EngineError::docker(format!("stop container {instance}"))(
+                    error,
+                ));
+            }
+        }
+        let state = self
+            .client
+            .inspect_container(&instance.0, None)
+            .await
+            .map_err(EngineError::docker(format!("inspect container {instance}")))?
+            .state;
+        // 137 is what is left of a PID 1 that did not end by itself.
+        let by_itself = state.and_then(|state| state.exit_code) != Some(137);
+        self.remove_container(&instance.0).await?;
+        Ok(by_itself)
+    }
+
+    async fn kill(&self, instance: &InstanceId) -> Result<(), EngineError> {
+        let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+        match self.client.kill_container(&instance.0, Some(options)).await {
+            Ok(()) => self.ended(&instance.0).await?,
+            // Not running, or not there.
+            Err(ClientError::DockerResponseServerError {
+                status_code: 404 | 409,
+                ..
+            }) => {}
+            Err(error) => {
+                return Err(EngineError::docker(format!("kill container {instance}"))(
+                    error,
+                ));
+            }
+        }
+        self.remove_container(&instance.0).await
+    }
+
+    async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
+        for leftover in self.leftovers().await? {
+            let ours = leftover
+                .labels
+                .as_ref()
+                .is_some_and(|labels| labels.workspace == workspace);
+            if ours {
+                self.remove(&leftover).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError> {
+        let mut found = Vec::new();
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&Self::filter())
+            .build();
+        let containers = self
+            .client
+            .list_containers(Some(options))
+            .await
+            .map_err(EngineError::docker("list containers"))?;
+        found.extend(containers.into_iter().filter_map(|container| {
+            let name = container.names?.into_iter().next()?;
+            Some(Leftover {
+                kind: LeftoverKind::Instance,
+                name: name.trim_start_matches('/').to_owned(),
+                labels: read_labels(container.labels.as_ref()),
+            })
+        }));
+        found.extend(self.routes.leftovers()?);
+        let options = ListVolumesOptionsBuilder::new()
+            .filters(&Self::filter())
+            .build();
+        let volumes = self
+            .client
+            .list_volumes(Some(options))
+            .await
+            .map_err(EngineError::docker("list volumes"))?;
+        found.extend(
+            volumes
+                .volumes
+                .into_iter()
+                .flatten()
+                .map(|volume| Leftover {
+                    kind: LeftoverKind::Volume,
+                    labels: read_labels(Some(&volume.labels)),
+                    name: volume.name,
+                }),
+        );
+        found.sort_by_key(|leftover| leftover.kind);
+        Ok(found)
+    }
+
+    async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError> {
+        match leftover.kind {
+            LeftoverKind::Instance => self.remove_container(&leftover.name).await,
+            LeftoverKind::Route => self.routes.remove(&leftover.name),
+            LeftoverKind::Volume => self.remove_volume(&leftover.name).await,
+        }
+    }
+}
