@@ -1,1 +1,18 @@
-//! .
+//! The model an agent talks to in a workspace, and the Coder control plane beside it.
+//!
+//! The gateway answers by a script and records what it was asked; it judges nothing. Each wire protocol is one file that
+//! turns a request into a [`Turn`] and an [`Answer`] into that protocol's reply.
+
+mod control;
+mod mask;
+mod openai_chat;
+mod protocol;
+mod script;
+mod server;
+mod wire;
+
+pub use control::{ControlPlane, Fault};
+pub use mask::Masker;
+pub use protocol::{Answer, Malformed, Turn};
+pub use server::Gateway;
+pub use wire::{Sink, WireLog};

@@ -5,6 +5,7 @@
 
 mod agent_protocol;
 mod cell;
+mod event;
 mod history;
 mod ids;
 mod nonce;
@@ -14,6 +15,7 @@ mod wire;
 
 pub use agent_protocol::{AgentEvent, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
+pub use event::Event;
 pub use history::{
     Act, Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,
     Outcome, Record, Stamp, Step,

@@ -1,0 +1,330 @@
+//! `OpenAI` Chat Completions (<https://platform.openai.com/docs/api-reference/chat>), streamed and not.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use reprise_model::{Message, NonceBook, Role};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::protocol::{Answer, Malformed, Reply, ShellTool, Turn};
+
+/// How much of a message's text is handed on to be masked and shortened.
+const EXCERPT: usize = 1024;
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow, default)]
+    model: Cow<'a, str>,
+    #[serde(borrow)]
+    messages: Vec<Said<'a>>,
+    #[serde(borrow, default)]
+    tools: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl Said<'_> {
+    /// The message's words: a string, or the text of its parts.
+    fn text(&self) -> Result<Cow<'_, str>, Malformed> {
+        let Some(content) = self.content else {
+            return Ok(Cow::Borrowed(""));
+        };
+        let wrong = |error| Malformed(format!("a message's content: {error}"));
+        match content.get().as_bytes().first() {
+            Some(b'"') => serde_json::from_str(content.get()).map_err(wrong),
+            Some(b'[') => {
+                let parts: Vec<Part<'_>> = serde_json::from_str(content.get()).map_err(wrong)?;
+                let texts: Vec<&str> = parts
+                    .iter()
+                    .filter_map(|part| part.text.as_deref())
+                    .collect();
+                Ok(Cow::Owned(texts.join("\n")))
+            }
+            _ => Ok(Cow::Borrowed("")),
+        }
+    }
+}
+
+pub(crate) fn parse(body: &[u8], book: &NonceBook, epoch: u32) -> Result<Turn, Malformed> {
+    let body: Body<'_> =
+        serde_json::from_slice(body).map_err(|error| Malformed(error.to_string()))?;
+    let mut conversation = Vec::with_capacity(body.messages.len());
+    for said in &body.messages {
+        let role = match said.role.as_ref() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" | "function" => Role::Tool,
+            other => return Err(Malformed(format!("`{other}` is no role of a message"))),
+        };
+        let text = said.text()?;
+        let mut marks = book.find(&text, epoch);
+        if let Some(calls) = said.tool_calls {
+            for mark in book.find(calls.get(), epoch) {
+                if !marks.contains(&mark) {
+                    marks.push(mark);
+                }
+            }
+        }
+        conversation.push(Message {
+            role,
+            marks,
+            bytes: text.len(),
+            excerpt: text.chars().take(EXCERPT).collect(),
+        });
+    }
+    let tools = body.tools.unwrap_or_default();
+    Ok(Turn {
+        conversation,
+        tools: tools.len(),
+        shell: shell(&tools),
+        model: body.model.into_owned(),
+        stream: body.stream.unwrap_or(false),
+        include_usage: body
+            .stream_options
+            .is_some_and(|options| options.include_usage),
+    })
+}
+
+/// The first tool whose name speaks of a shell and that takes a command as a string. Tools are only read where one of
+/// their names does: they are the greater part of an agent's request.
+fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
+    const WORDS: [&str; 5] = ["shell", "bash", "exec", "terminal", "command"];
+    tools
+        .iter()
+        .filter(|tool| WORDS.iter().any(|word| tool.get().contains(word)))
+        .find_map(|tool| {
+            let tool: Value = serde_json::from_str(tool.get()).ok()?;
+            let name = tool["function"]["name"].as_str()?;
+            if !WORDS.iter().any(|word| name.contains(word)) {
+                return None;
+            }
+            let properties = tool["function"]["parameters"]["properties"].as_object()?;
+            let argument = ["command", "cmd", "script"]
+                .into_iter()
+                .find(|argument| properties.contains_key(*argument))?;
+            Some(ShellTool {
+                name: name.to_owned(),
+                argument: argument.to_owned(),
+            })
+        })
+}
+
+fn tool_call(tool: &ShellTool, command: &str, seq: u64) -> Value {
+    json!({
+        "id": format!("call_{seq}"),
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "arguments": json!({ &tool.argument: command }).to_string(),
+        }
+    })
+}
+
+pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120});
+    let id = format!("chatcmpl-{seq}");
+    let (message, finish) = match answer {
+        Answer::Text(text) => (json!({"role": "assistant", "content": text}), "stop"),
+        Answer::Run { tool, command } => (
+            json!({
+                "role": "assistant",
+                "content": null,
+                "tool_calls": [tool_call(tool, command, seq)]
+            }),
+            "tool_calls",
+        ),
+    };
+    if !turn.stream {
+        let body = json!({
+            "id": id,
+            "object": "chat.completion",
+            "created": 0,
+            "model": turn.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": usage,
+        });
+        return Reply {
+            content_type: "application/json",
+            pieces: vec![Bytes::from(body.to_string())],
+        };
+    }
+    let chunk = |choices: Value, usage: Value| {
+        let body = json!({
+            "id": id,
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": turn.model,
+            "choices": choices,
+            "usage": usage,
+        });
+        Bytes::from(format!("data: {body}\n\n"))
+    };
+    let delta = |delta: Value, finish: Value| {
+        let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+        chunk(choices, Value::Null)
+    };
+    let mut pieces = vec![delta(
+        json!({"role": "assistant", "content": ""}),
+        Value::Null,
+    )];
+    match answer {
+        // Two pieces, so that a client has to put a word together again.
+        Answer::Text(text) => {
+            let middle = text
+                .char_indices()
+                .nth(text.chars().count() / 2)
+                .map_or(text.len(), |(at, _)| at);
+            let (first, second) = text.split_at(middle);
+            pieces.extend([first, second].map(|part| delta(json!({"content": part}), Value::Null)));
+        }
+        Answer::Run { tool, command } => {
+            let mut call = tool_call(tool, command, seq);
+            call["index"] = json!(0);
+            pieces.push(delta(json!({"tool_calls": [call]}), Value::Null));
+        }
+    }
+    pieces.push(delta(json!({}), json!(finish)));
+    if turn.include_usage {
+        pieces.push(chunk(json!([]), usage));
+    }
+    pieces.push(Bytes::from_static(b"data: [DONE]\n\n"));
+    Reply {
+        content_type: "text/event-stream",
+        pieces,
+    }
+}
+
+/// An error as the API words it (<https://platform.openai.com/docs/guides/error-codes>).
+pub(crate) fn refuse(status: u16, message: &str) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = if status.is_server_error() {
+        "server_error"
+    } else {
+        "invalid_request_error"
+    };
+    let body = json!({"error": {"message": message, "type": kind, "param": null, "code": null}});
+    (status, Json(body)).into_response()
+}
+
+pub(crate) fn models() -> Response {
+    let model = json!({"id": "mock-model", "object": "model", "created": 0, "owned_by": "reprise"});
+    Json(json!({"object": "list", "data": [model]})).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use reprise_model::Mark;
+
+    use super::*;
+
+    fn book() -> NonceBook {
+        NonceBook::draw()
+    }
+
+    #[test]
+    fn reads_strings_parts_and_tool_calls() {
+        let book = book();
+        let (prompt, tool) = (
+            book.nonce(Mark::Prompt),
+            book.nonce(Mark::Tool { epoch: 0 }),
+        );
+        let body = json!({
+            "model": "m",
+            "stream": true,
+            "messages": [
+                {"role": "developer", "content": "be good"},
+                {"role": "user", "content": [{"type": "text", "text": format!("do {prompt}")}]},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "shell", "arguments": format!("{{\"command\":\"echo {tool}\"}}")}}
+                ]},
+                {"role": "tool", "tool_call_id": "1", "content": tool},
+            ],
+            "tools": [{"type": "function", "function": {"name": "developer__shell", "parameters": {"properties": {"command": {"type": "string"}}}}}],
+        });
+        let turn = parse(body.to_string().as_bytes(), &book, 0).expect("it is well formed");
+        let roles: Vec<Role> = turn.conversation.iter().map(|said| said.role).collect();
+        assert_eq!(
+            roles,
+            [Role::System, Role::User, Role::Assistant, Role::Tool]
+        );
+        assert_eq!(turn.conversation[1].marks, [Mark::Prompt]);
+        assert_eq!(turn.conversation[2].marks, [Mark::Tool { epoch: 0 }]);
+        assert_eq!(turn.conversation[3].marks, [Mark::Tool { epoch: 0 }]);
+        assert_eq!(
+            turn.shell.expect("a shell is offered").name,
+            "developer__shell"
+        );
+        assert!(turn.stream);
+    }
+
+    #[test]
+    fn a_streamed_reply_says_the_same_as_a_whole_one() {
+        let turn = |stream| Turn {
+            conversation: vec![],
+            tools: 0,
+            shell: None,
+            model: "m".to_owned(),
+            stream,
+            include_usage: true,
+        };
+        let answer = Answer::Text("größer als zuvor".to_owned());
+        let streamed: String = reply(&turn(true), &answer, 1)
+            .pieces
+            .iter()
+            .filter_map(|piece| {
+                let line = std::str::from_utf8(piece).expect("events are text");
+                let event: Value =
+                    serde_json::from_str(line.strip_prefix("data: ")?.trim()).ok()?;
+                Some(event["choices"][0]["delta"]["content"].as_str()?.to_owned())
+            })
+            .collect();
+        let whole = reply(&turn(false), &answer, 1);
+        let whole: Value = serde_json::from_slice(&whole.pieces[0]).expect("it is JSON");
+        assert_eq!(whole["choices"][0]["message"]["content"], *streamed);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_on_any_body(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&body, &book(), 1);
+        }
+
+        #[test]
+        fn never_panics_on_any_message(role in ".{0,9}", content in ".*", cut in 0usize..200) {
+            let body = json!({"messages": [{"role": role, "content": content}]}).to_string();
+            let _ = parse(&body.as_bytes()[..cut.min(body.len())], &book(), 1);
+            let _ = parse(body.as_bytes(), &book(), 1);
+        }
+    }
+}

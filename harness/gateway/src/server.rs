@@ -1,0 +1,285 @@
+//! Serves doors: takes each request, records it, answers it, records how the answer ended.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt;
+use bytes::Bytes;
+use futures::stream;
+use reprise_engine::Door;
+use reprise_model::{
+    Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record,
+};
+use tokio::task::AbortHandle;
+
+use crate::protocol::{self, Call};
+use crate::{ControlPlane, WireLog, script};
+
+const SESSION_TOKEN: HeaderName = HeaderName::from_static("coder-session-token");
+
+/// One workspace's gateway.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    servers: Vec<AbortHandle>,
+}
+
+struct Shared {
+    book: NonceBook,
+    epoch: AtomicU32,
+    wire: WireLog,
+    control: ControlPlane,
+}
+
+impl Gateway {
+    /// A gateway that answers with `book`'s nonces and records to `wire`.
+    #[must_use]
+    pub fn new(book: NonceBook, wire: WireLog) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                book,
+                epoch: AtomicU32::new(0),
+                wire,
+                control: ControlPlane::default(),
+            }),
+            servers: Vec::new(),
+        }
+    }
+
+    /// Tells which start of the workspace requests belong to from now on.
+    pub fn set_epoch(&self, epoch: u32) {
+        self.shared.epoch.store(epoch, Ordering::SeqCst);
+    }
+
+    /// What was recorded.
+    #[must_use]
+    pub fn wire(&self) -> &WireLog {
+        &self.shared.wire
+    }
+
+    /// The control plane's double.
+    #[must_use]
+    pub fn control(&self) -> &ControlPlane {
+        &self.shared.control
+    }
+
+    /// Serves a door until the gateway is dropped.
+    ///
+    /// # Errors
+    /// If the socket cannot be used.
+    pub fn serve(&mut self, door: Door) -> io::Result<()> {
+        let router = Router::new()
+            .fallback(handle)
+            .with_state(Arc::clone(&self.shared));
+        let server = match door {
+            Door::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
+                    // Only a matter of speed.
+                    let _ = stream.set_nodelay(true);
+                });
+                tokio::spawn(async move { axum::serve(listener, router).await })
+            }
+            Door::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::UnixListener::from_std(listener)?;
+                tokio::spawn(async move { axum::serve(listener, router).await })
+            }
+        };
+        self.servers.push(server.abort_handle());
+        Ok(())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        for server in &self.servers {
+            server.abort();
+        }
+    }
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let method = head.method.as_str().to_owned();
+    let path = head.uri.to_string();
+    let epoch = shared.epoch.load(Ordering::SeqCst);
+    let body = match to_bytes(body, usize::MAX).await {
+        Ok(body) => body,
+        Err(error) => {
+            let arrived = Arrived::new(epoch, method, path, &[]);
+            let record = arrived.record(&shared, Class::Malformed, Some(error.to_string()));
+            let seq = shared.wire.request(record, &[]);
+            return finish(
+                &shared,
+                seq,
+                None,
+                (StatusCode::BAD_REQUEST, "the body broke off").into_response(),
+            );
+        }
+    };
+    let arrived = Arrived::new(epoch, method, path, &body);
+    if ControlPlane::owns(&arrived.path) {
+        let record = arrived.record(&shared, Class::Control, None);
+        let seq = shared.wire.request(record, &body);
+        let authorized = head.headers.contains_key(SESSION_TOKEN);
+        let response = shared
+            .control
+            .answer(&arrived.method, &arrived.path, authorized, body.len())
+            .await;
+        return finish(&shared, seq, None, response);
+    }
+    match protocol::of(&arrived.method, &arrived.path) {
+        None => {
+            let problem = format!("no model API has {} {}", arrived.method, arrived.path);
+            let record = arrived.record(&shared, Class::Malformed, Some(problem.clone()));
+            let seq = shared.wire.request(record, &body);
+            finish(
+                &shared,
+                seq,
+                None,
+                (StatusCode::NOT_FOUND, problem).into_response(),
+            )
+        }
+        Some(Call::Models(protocol)) => {
+            let mut record = arrived.record(&shared, Class::Catalogue, None);
+            record.protocol = Some(protocol);
+            let seq = shared.wire.request(record, &body);
+            finish(&shared, seq, None, protocol::models(protocol))
+        }
+        Some(Call::Turn(protocol)) => take_turn(&shared, protocol, &arrived, &body),
+    }
+}
+
+fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: &[u8]) -> Response {
+    let turn = match protocol::parse(protocol, body, &shared.book, arrived.epoch) {
+        Ok(turn) => turn,
+        Err(malformed) => {
+            let problem = malformed.to_string();
+            let mut record = arrived.record(shared, Class::Malformed, Some(problem.clone()));
+            record.protocol = Some(protocol);
+            let seq = shared.wire.request(record, body);
+            return finish(shared, seq, None, protocol::refuse(protocol, 400, &problem));
+        }
+    };
+    let class = if turn.tools > 0 {
+        Class::Main
+    } else {
+        Class::Side
+    };
+    let mut record = arrived.record(shared, class, None);
+    record.protocol = Some(protocol);
+    record.tools = turn.tools;
+    record.conversation.clone_from(&turn.conversation);
+    let seq = shared.wire.request(record, body);
+    let (answer, mark) = script::answer(&turn, &shared.book, arrived.epoch);
+    let reply = protocol::reply(protocol, &turn, &answer, seq);
+    let body = watched(shared, seq, 200, mark, reply.pieces);
+    ([(header::CONTENT_TYPE, reply.content_type)], body).into_response()
+}
+
+/// A request as it came in.
+struct Arrived {
+    epoch: u32,
+    method: String,
+    path: String,
+    bytes: u64,
+}
+
+impl Arrived {
+    fn new(epoch: u32, method: String, path: String, body: &[u8]) -> Self {
+        Self {
+            epoch,
+            method,
+            path,
+            bytes: body.len() as u64,
+        }
+    }
+
+    fn record(&self, shared: &Shared, class: Class, problem: Option<String>) -> Record {
+        Record {
+            seq: 0,
+            at: shared.wire.now(),
+            epoch: self.epoch,
+            method: self.method.clone(),
+            path: self.path.clone(),
+            protocol: None,
+            class,
+            tools: 0,
+            conversation: Vec::<Message>::new(),
+            bytes: self.bytes,
+            problem,
+        }
+    }
+}
+
+/// A response whose body is small and known: recorded as taken when it is handed over.
+fn finish(shared: &Arc<Shared>, seq: u64, mark: Option<Mark>, response: Response) -> Response {
+    shared.wire.reply(Reply {
+        seq,
+        at: shared.wire.now(),
+        status: response.status().as_u16(),
+        end: ReplyEnd::Complete,
+        marks: mark.into_iter().collect(),
+    });
+    response
+}
+
+/// Records how a reply ended when it is dropped: complete if all of it was taken.
+struct Watch {
+    shared: Arc<Shared>,
+    seq: u64,
+    status: u16,
+    mark: Option<Mark>,
+    end: ReplyEnd,
+}
+
+impl Watch {
+    fn complete(mut self) {
+        self.end = ReplyEnd::Complete;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.wire.reply(Reply {
+            seq: self.seq,
+            at: self.shared.wire.now(),
+            status: self.status,
+            end: self.end,
+            marks: self.mark.into_iter().collect(),
+        });
+    }
+}
+
+fn watched(
+    shared: &Arc<Shared>,
+    seq: u64,
+    status: u16,
+    mark: Option<Mark>,
+    pieces: Vec<Bytes>,
+) -> Body {
+    let watch = Watch {
+        shared: Arc::clone(shared),
+        seq,
+        status,
+        mark,
+        end: ReplyEnd::Broken,
+    };
+    let state = (pieces.into_iter(), watch);
+    Body::from_stream(stream::unfold(state, |(mut pieces, watch)| async move {
+        match pieces.next() {
+            Some(piece) => Some((Ok::<_, io::Error>(piece), (pieces, watch))),
+            // Asked for more than there is: all of it was taken.
+            None => {
+                watch.complete();
+                None
+            }
+        }
+    }))
+}
