@@ -1,8 +1,8 @@
 //! What several checks stand on: was there a session to lose, and did the restart take place?
 
 use reprise_model::{
-    Act, Closing, Evidence, Exchange, History, Judgement, Mark, Outcome, Request, Role, Source,
-    Step,
+    Act, Closing, Evidence, Exchange, FileKind, History, Judgement, Mark, Moment, Outcome, Request,
+    Role, Source, Step,
 };
 
 /// A verdict without its check's name.
@@ -192,6 +192,43 @@ pub(crate) fn in_step(
         saw: saw.into(),
         expected: Some(expected.into()),
     }
+}
+
+/// What the agent had on disk of its sessions when start `epoch` began.
+pub(crate) fn on_disk(history: &History, epoch: u32) -> Option<Evidence> {
+    const SHOWN: usize = 8;
+    let moment = Moment::Found(epoch);
+    let snapshot = history.snapshot(moment)?;
+    let prefixes: Vec<&str> = history
+        .header
+        .session_paths
+        .iter()
+        .map(|path| path.trim_end_matches('*'))
+        .collect();
+    let files: Vec<String> = snapshot
+        .manifest
+        .iter()
+        .filter(|(path, entry)| {
+            entry.kind == FileKind::File && prefixes.iter().any(|prefix| path.starts_with(prefix))
+        })
+        .map(|(path, entry)| format!("{path} ({})", entry.size))
+        .collect();
+    let saw = match files.len() {
+        0 => format!("no session file was there: nothing below {}", prefixes.join(", ")),
+        several if several > SHOWN => {
+            format!("on disk were {} and {} more", files[..SHOWN].join(", "), several - SHOWN)
+        }
+        _ => format!("on disk were {}", files.join(", ")),
+    };
+    Some(Evidence {
+        source: Source::Snapshot {
+            name: moment.to_string(),
+            path: prefixes.first().copied().unwrap_or_default().to_owned(),
+        },
+        at: Some(snapshot.at),
+        saw,
+        expected: None,
+    })
 }
 
 /// A request's conversation in a line: who said how much, and what of ours it held.

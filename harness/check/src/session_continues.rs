@@ -3,7 +3,7 @@
 use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
-    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_the_wire, outline, restart,
+    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_disk, on_the_wire, outline, restart,
     restarted,
 };
 
@@ -57,6 +57,7 @@ pub(crate) fn judge(history: &History) -> Finding {
     }
     if !evidence.is_empty() {
         let first = evidence[0].saw.clone();
+        evidence.extend(history.restarts().next().and_then(|(epoch, _)| on_disk(history, epoch)));
         return Finding::fail(first, evidence);
     }
     if let Some(why) = unseen {

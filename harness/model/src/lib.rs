@@ -26,5 +26,5 @@ pub use snapshot::{
     ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts,
     Snapshot, TableRows,
 };
-pub use verdict::{CellResult, Evidence, Judgement, NotMeasured, Source, Verdict};
+pub use verdict::{CellResult, Evidence, Judgement, LogTail, NotMeasured, Source, Verdict};
 pub use wire::{Class, Exchange, Message, Protocol, Reply, ReplyEnd, Request, Role, WireLine};

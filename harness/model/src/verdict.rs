@@ -1,5 +1,6 @@
 //! What a check concludes, and on what it rests.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,15 @@ pub struct NotMeasured {
     pub reason: String,
 }
 
+/// The end of a log that a cell kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogTail {
+    /// The file below the cell's `logs/`.
+    pub name: String,
+    /// Its last lines.
+    pub lines: Vec<String>,
+}
+
 /// A cell with its verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellResult {
@@ -121,10 +131,16 @@ pub struct CellResult {
     pub judgement: Judgement,
     /// Each check's verdict.
     pub verdicts: Vec<Verdict>,
+    /// Versions of what took part.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
     /// How long the cell took, in milliseconds.
     pub millis: u64,
     /// Where its history, wire, snapshots and logs are.
     pub directory: String,
+    /// The ends of the logs, where something failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogTail>,
     /// What the run's last error was, where it did not come to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,

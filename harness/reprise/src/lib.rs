@@ -1,5 +1,16 @@
 //! Reprise proves what a coding agent's session is worth after its workspace restarts.
+//!
+//! Scenario, runner, history, checks, verdicts, reports: the runner records and never judges, checks judge and never touch a
+//! workspace, reports draw.
 
+pub mod agent;
+pub mod cli;
+pub mod module;
+pub mod record;
 mod role;
+pub mod runner;
+pub mod scenario;
+pub mod tools;
+pub mod workspace;
 
 pub use role::main;

@@ -20,10 +20,13 @@ pub fn main() -> ExitCode {
     if name == "coder" {
         return workspace_agent::coder_main(args);
     }
+    if name == "reference-agent" {
+        return stand_in::reference_main(args);
+    }
     match (args.get(1).and_then(|arg| arg.to_str()), args.get(2)) {
         (Some(sandbox::WORLD_ROLE), Some(dir)) => sandbox::world_main(Path::new(dir)),
         (Some(sandbox::ENTER_ROLE), Some(order)) => sandbox::enter_main(&order.to_string_lossy()),
         (Some("workspace-agent"), _) => workspace_agent::main(args.into_iter().skip(1)),
-        _ => ExitCode::FAILURE,
+        _ => crate::cli::main(args),
     }
 }

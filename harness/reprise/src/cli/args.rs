@@ -1,0 +1,205 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use reprise_model::{EngineKind, Layer, ModuleRef};
+
+/// Proves what a coding agent's session is worth after its workspace restarts
+#[derive(Debug, Parser)]
+#[command(
+    name = "reprise",
+    version,
+    after_help = "Exit codes: 0 pass, 1 a check failed, 2 inconclusive, 3 a required cell was not measured,\n64 usage, 65 a file is wrong, 69 no engine, 74 input/output, 130 interrupted."
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Measure agents: run scenarios, record them, judge them
+    Run(RunArgs),
+    /// Name what can be measured
+    List(ListArgs),
+    /// Judge recorded runs again, without running anything
+    Check(CheckArgs),
+    /// Tell what this machine has, and what is not measurable for want of it
+    Doctor(DoctorArgs),
+    /// Remove what a killed run left behind
+    Gc(GcArgs),
+    /// Print the JSON Schema of a file
+    Schema(SchemaArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Human,
+    /// For programs
+    Json,
+    /// For CI
+    Junit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum EngineArg {
+    /// Namespaces on this machine
+    Sandbox,
+    /// Containers of a Docker daemon
+    Docker,
+}
+
+impl From<EngineArg> for EngineKind {
+    fn from(arg: EngineArg) -> Self {
+        match arg {
+            EngineArg::Sandbox => Self::Sandbox,
+            EngineArg::Docker => Self::Docker,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LayerArg {
+    /// The agent's own commands
+    Native,
+    /// The released module
+    Module,
+}
+
+impl From<LayerArg> for Layer {
+    fn from(arg: LayerArg) -> Self {
+        match arg {
+            LayerArg::Native => Self::Native,
+            LayerArg::Module => Self::Module,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Agents to measure; all where none is named
+    pub(super) agents: Vec<String>,
+    /// Scenarios to run; all where none is named
+    #[arg(short, long = "scenario", value_name = "NAME")]
+    pub(super) scenarios: Vec<String>,
+    /// Layers to measure; both where none is named
+    #[arg(short, long = "layer", value_name = "LAYER")]
+    pub(super) layers: Vec<LayerArg>,
+    /// Where workspaces run [default: docker where a daemon answers, else sandbox]
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+    /// A module registry: a checkout (its working tree is measured), a git URL, or a bundle [default: the public one]
+    #[arg(long, env = "REPRISE_REGISTRY", value_name = "PLACE")]
+    pub(super) registry: Option<String>,
+    /// The module to measure, such as coder/goose@3.0.1
+    #[arg(long, value_name = "NS/NAME[@VERSION]")]
+    pub(super) module: Option<ModuleRef>,
+    /// Where AgentAPI's sources come from [default: its public repository]
+    #[arg(long, env = "REPRISE_AGENTAPI_SOURCE", value_name = "PLACE")]
+    pub(super) agentapi_source: Option<String>,
+    /// Cells that must be measured: AGENT, AGENT/LAYER, AGENT/LAYER/SCENARIO or all
+    #[arg(long, value_name = "CELLS", value_delimiter = ',')]
+    pub(super) require: Vec<String>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+    /// Cells measured at once [default: one for each processor]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) jobs: Option<u16>,
+    /// Keep workspaces for a look; `reprise gc` removes them
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Seconds one cell may take
+    #[arg(long, value_name = "SECONDS", default_value_t = crate::runner::CELL_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) timeout: u64,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
+    /// The gateway's port inside workspaces
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
+    pub(super) gateway_port: Option<u16>,
+    /// Scenarios and profiles in place of those that come with reprise
+    #[arg(long, value_name = "DIR")]
+    pub(super) catalogue: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum What {
+    /// Agents, with their modules
+    Agents,
+    /// Scenarios
+    Scenarios,
+    /// Checks
+    Checks,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// What to name; all where nothing is said
+    pub(super) what: Option<What>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+    /// Scenarios and profiles in place of those that come with reprise
+    #[arg(long, value_name = "DIR")]
+    pub(super) catalogue: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// A run's directory, or one of its cells'
+    pub(super) directory: PathBuf,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Where AgentAPI's sources come from [default: its public repository]
+    #[arg(long, env = "REPRISE_AGENTAPI_SOURCE", value_name = "PLACE")]
+    pub(super) agentapi_source: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GcArgs {
+    /// Also what belongs to a process that is still running
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Only tell what would be removed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// A scenario
+    Scenario,
+    /// An agent's profile
+    Agent,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// Of which file
+    pub(super) of: SchemaOf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,76 @@
+//! `reprise doctor`: what each chain gives on this machine, and what cannot be measured for want of it. Nothing is fetched or
+//! built.
+
+use reprise_engine::Engine;
+use reprise_engine::sandbox::Sandbox;
+use reprise_model::Layer;
+
+use super::args::DoctorArgs;
+use super::{Exit, Failure, places};
+use crate::agent;
+use crate::scenario::Catalogue;
+use crate::tools::{Cache, Tools};
+
+pub(super) fn main(args: &DoctorArgs) -> Result<Exit, Failure> {
+    places::runtime()?.block_on(doctor(args))
+}
+
+fn say(good: bool, name: &str, what: &str) {
+    let mark = if good { "ok     " } else { "missing" };
+    anstream::println!("  {mark}  {name}: {what}");
+}
+
+async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
+    let silent = |_: &str| ();
+    println!("Engines");
+    let sandbox = match Sandbox::check() {
+        Ok(()) => places::sandbox()?
+            .version()
+            .await
+            .map_err(|error| error.to_string()),
+        Err(missing) => Err(missing.to_string()),
+    };
+    let docker = match places::docker().await {
+        Ok(docker) => docker.version().await.map_err(|error| error.to_string()),
+        Err(missing) => Err(missing.to_string()),
+    };
+    let mut engines = 0;
+    for (name, outcome) in [("sandbox", sandbox), ("docker", docker)] {
+        engines += usize::from(outcome.is_ok());
+        match outcome {
+            Ok(version) => say(true, name, &version),
+            Err(why) => say(false, name, &why),
+        }
+    }
+    let tools = Tools::new(Cache::of_user(), args.agentapi_source.clone());
+    let looking = tools.only_looking();
+    println!("Tools (kept in {})", tools.cache().root().display());
+    match looking.terraform(&silent).await {
+        Ok(tool) => say(true, "terraform", &format!("{}, {}", tool.version, tool.from)),
+        Err(tried) => say(false, "terraform", &format!("{tried}; `reprise run` tries OpenTofu's release, then a build with Go")),
+    }
+    match looking.provider(&silent).await {
+        Ok(provider) => say(true, "coder provider", &provider.describe()),
+        Err(tried) => say(false, "coder provider", &format!("{tried}; `reprise run` builds it with Go")),
+    }
+    let catalogue = Catalogue::builtin()?;
+    println!("Cells");
+    let program = places::program()?;
+    for profile in catalogue.agents() {
+        for layer in [Layer::Native, Layer::Module] {
+            let name = format!("{}/{layer}", profile.name);
+            match agent::obtain(profile, layer, &looking, &program, &silent).await {
+                Ok(installed) => {
+                    let versions: Vec<String> = installed
+                        .versions
+                        .iter()
+                        .map(|(name, version)| format!("{name} {version}"))
+                        .collect();
+                    say(true, &name, &versions.join(", "));
+                }
+                Err(why) => say(false, &name, &format!("{why}; `reprise run` tries to obtain it")),
+            }
+        }
+    }
+    Ok(if engines > 0 { Exit::Pass } else { Exit::Unavailable })
+}

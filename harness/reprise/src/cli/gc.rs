@@ -1,0 +1,59 @@
+//! `reprise gc`: removes what runs left that did not end by themselves.
+
+use std::path::Path;
+
+use reprise_engine::{Engine, Labels};
+
+use super::args::GcArgs;
+use super::{Exit, Failure, places};
+
+pub(super) fn main(args: &GcArgs) -> Result<Exit, Failure> {
+    places::runtime()?.block_on(collect(args))
+}
+
+/// Whether the process that made an object still runs. A number that was given away since belongs to another program.
+fn maker_lives(labels: &Labels) -> bool {
+    let proc = Path::new("/proc").join(labels.pid.to_string());
+    let is_this_program = std::fs::read_link(proc.join("exe"))
+        .ok()
+        .and_then(|exe| Some(exe.file_name()?.to_string_lossy().starts_with("reprise")))
+        .unwrap_or(false);
+    labels.pid != std::process::id() && is_this_program
+}
+
+async fn collect(args: &GcArgs) -> Result<Exit, Failure> {
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(places::sandbox()?)];
+    match places::docker().await {
+        Ok(docker) => engines.push(Box::new(docker)),
+        Err(missing) => eprintln!("docker is not looked at: {missing}"),
+    }
+    let (mut removed, mut kept, mut failed) = (0, 0, 0);
+    for engine in engines {
+        let leftovers = engine
+            .leftovers()
+            .await
+            .map_err(|error| Failure::message(Exit::Io, format!("{}: {error}", engine.kind())))?;
+        for leftover in leftovers {
+            let name = format!("{} {} {}", engine.kind(), leftover.kind, leftover.name);
+            if !args.all && leftover.labels.as_ref().is_some_and(maker_lives) {
+                kept += 1;
+                println!("in use: {name}");
+            } else if args.dry_run {
+                println!("would be removed: {name}");
+            } else {
+                match engine.remove(&leftover).await {
+                    Ok(()) => {
+                        removed += 1;
+                        println!("removed: {name}");
+                    }
+                    Err(error) => {
+                        failed += 1;
+                        println!("not removed: {name}: {error}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{removed} removed, {kept} in use, {failed} not removed");
+    Ok(if failed == 0 { Exit::Pass } else { Exit::Io })
+}

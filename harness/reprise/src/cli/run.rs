@@ -1,0 +1,202 @@
+//! `reprise run`.
+
+use std::io::IsTerminal;
+
+use reprise_model::{Cell, CellResult, Layer, NotMeasured, RunId};
+use reprise_report::{Live, Style};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::args::{Format, RunArgs};
+use super::{Exit, Failure, places};
+use crate::runner::{Limits, ModuleChoice, Run, Wanted};
+use crate::scenario::{AgentProfile, Catalogue, Scenario};
+use crate::tools::{Cache, Tools};
+
+pub(super) fn main(args: RunArgs) -> Result<Exit, Failure> {
+    let catalogue = match &args.catalogue {
+        Some(dir) => Catalogue::of_dir(dir)?,
+        None => Catalogue::builtin()?,
+    };
+    let wanted = wanted(&args, &catalogue)?;
+    check_required(&args.require, &catalogue)?;
+    places::runtime()?.block_on(run(args, wanted))
+}
+
+/// Every cell the user asked for, in a stable order.
+fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure> {
+    let agents: Vec<&AgentProfile> = if args.agents.is_empty() {
+        catalogue.agents().collect()
+    } else {
+        args.agents
+            .iter()
+            .map(|name| catalogue.agent(name))
+            .collect::<Result<_, _>>()?
+    };
+    let scenarios: Vec<&Scenario> = if args.scenarios.is_empty() {
+        catalogue.scenarios().collect()
+    } else {
+        args.scenarios
+            .iter()
+            .map(|name| catalogue.scenario(name))
+            .collect::<Result<_, _>>()?
+    };
+    let layers: Vec<Layer> = match args.layers.as_slice() {
+        [] => vec![Layer::Native, Layer::Module],
+        some => some.iter().map(|layer| (*layer).into()).collect(),
+    };
+    let layers = match &args.module {
+        Some(_) if args.layers.is_empty() => vec![Layer::Module],
+        _ => layers,
+    };
+    if let Some(module) = &args.module
+        && agents.len() != 1
+    {
+        let message = format!("--module {module} needs the one agent whose module it is: `reprise run AGENT --module {module}`");
+        return Err(Failure::message(Exit::Usage, message));
+    }
+    let mut wanted = Vec::new();
+    for profile in agents {
+        for layer in &layers {
+            for scenario in &scenarios {
+                if scenario.layers.contains(layer) {
+                    wanted.push(Wanted {
+                        profile: profile.clone(),
+                        layer: *layer,
+                        scenario: (*scenario).clone(),
+                    });
+                }
+            }
+        }
+    }
+    if wanted.is_empty() {
+        return Err(Failure::message(Exit::Usage, "no scenario runs at the layers that were named"));
+    }
+    Ok(wanted)
+}
+
+/// A name in `--require` that nobody has would never be missed.
+fn check_required(required: &[String], catalogue: &Catalogue) -> Result<(), Failure> {
+    for name in required {
+        let mut parts = name.split('/');
+        let agent = parts.next().unwrap_or_default();
+        if agent != "all" {
+            catalogue.agent(agent)?;
+        }
+        match parts.next() {
+            None | Some("native" | "module") => {}
+            Some(layer) => {
+                let message = format!("--require {name}: `{layer}` is no layer; there are native and module");
+                return Err(Failure::message(Exit::Usage, message));
+            }
+        }
+        if let Some(scenario) = parts.next() {
+            catalogue.scenario(scenario)?;
+        }
+    }
+    Ok(())
+}
+
+fn requires(required: &[String], cell: &Cell) -> bool {
+    let name = format!("{}/{}/{}", cell.agent, cell.layer, cell.scenario);
+    required
+        .iter()
+        .any(|wanted| wanted == "all" || name == *wanted || name.starts_with(&format!("{wanted}/")))
+}
+
+async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
+    let engine = places::engine(args.engine.map(Into::into)).await?;
+    let id = RunId::draw();
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let short = id.to_string()[..8].to_owned();
+    let directory = args.runs.join(format!("{stamp}-{short}"));
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        let message = format!("cannot make the run's directory {}: {error} (--runs names another place)", directory.display());
+        Failure::message(Exit::Io, message)
+    })?;
+    let directory = directory.canonicalize().unwrap_or(directory);
+    let cancel = CancellationToken::new();
+    let run = Run {
+        id,
+        engine,
+        tools: Tools::new(Cache::of_user(), args.agentapi_source),
+        modules: ModuleChoice::new(args.registry, args.module, directory.join("builtin-registry")),
+        program: places::program()?,
+        directory: directory.clone(),
+        jobs: args.jobs.map_or_else(
+            || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            usize::from,
+        ),
+        keep: args.keep,
+        gateway_port: args.gateway_port,
+        limits: Limits::of_cell(std::time::Duration::from_secs(args.timeout)),
+        cancel: cancel.clone(),
+    };
+    let style = if std::io::stderr().is_terminal() {
+        Style::Terminal
+    } else {
+        Style::Lines
+    };
+    let live = Live::new(style);
+    let watcher = tokio::spawn(end_on_signal(cancel));
+    let outcome = run.measure(wanted, &|event| live.show(&event)).await;
+    watcher.abort();
+    // Unpacked for this run only.
+    let _ = std::fs::remove_dir_all(directory.join("builtin-registry"));
+    let results = reprise_report::json(&outcome.results, &outcome.not_measured, outcome.cancelled);
+    std::fs::write(directory.join("results.json"), &results).map_err(|error| {
+        Failure::message(Exit::Io, format!("cannot write {}/results.json: {error}", directory.display()))
+    })?;
+    print(args.format, &outcome.results, &outcome.not_measured, outcome.cancelled)?;
+    let missing = outcome
+        .not_measured
+        .iter()
+        .any(|what| requires(&args.require, &what.cell));
+    Ok(Exit::of(
+        outcome.results.iter().map(|result| result.judgement),
+        missing,
+        outcome.cancelled,
+    ))
+}
+
+/// The first signal ends the run cleanly; a second one ends it at once.
+async fn end_on_signal(cancel: CancellationToken) {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    let mut next = async || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    next().await;
+    eprintln!("ending the run and removing its workspaces; once more ends it at once");
+    cancel.cancel();
+    next().await;
+    eprintln!("`reprise gc` removes what is left");
+    std::process::exit(130);
+}
+
+/// Prints results in the format asked for.
+pub(super) fn print(
+    format: Format,
+    results: &[CellResult],
+    not_measured: &[NotMeasured],
+    cancelled: bool,
+) -> Result<(), Failure> {
+    let text = match format {
+        Format::Human => {
+            // Piped output has no width; a wide one keeps a row in a line.
+            let width = (!std::io::stdout().is_terminal()).then_some(140);
+            reprise_report::summary(results, not_measured, width)
+        }
+        Format::Json => format!("{}\n", reprise_report::json(results, not_measured, cancelled)),
+        Format::Junit => reprise_report::junit(results, not_measured)
+            .map_err(|error| Failure::message(Exit::Io, error))?,
+    };
+    anstream::print!("{text}");
+    Ok(())
+}

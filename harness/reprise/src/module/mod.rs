@@ -1,0 +1,12 @@
+//! Where modules come from, and what Terraform makes of them.
+
+mod registry;
+mod render;
+mod source;
+
+pub use registry::ModuleRegistry;
+pub use render::{Rendered, Renderer, RenderError, Transition, Workspace};
+pub use source::{Source, SourceError};
+
+/// The public registry's repository.
+pub const REGISTRY_REPOSITORY: &str = "https://github.com/coder/registry.git";

@@ -1,0 +1,282 @@
+//! One cell: its record, its workspace, its walk, its verdicts.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprise_engine::Labels;
+use reprise_gateway::{Gateway, Masker, WireLog};
+use reprise_model::{
+    Act, Cell, CellResult, Closing, Event, FORMAT, Header, Judgement, LogTail, NonceBook, Outcome,
+    Subject, WorkspaceId,
+};
+use uuid::Uuid;
+
+use super::drive::Driver;
+use super::plan::Ready;
+use super::walk::{Halt, Walker};
+use super::{Run, Wanted, Watcher};
+use crate::module::{ModuleRegistry, Renderer, Workspace as RenderedFor};
+use crate::record::{self, RecordError, Recorder};
+use crate::workspace::Workspace;
+
+/// How many lines of a log are quoted.
+const TAIL: usize = 8;
+
+/// Measures one cell. Whatever goes wrong ends in its result, and the workspace is deleted in any case.
+pub(super) async fn measure(
+    run: &Run,
+    cell: Cell,
+    wanted: &Wanted,
+    ready: &Ready,
+    watch: Watcher<'_>,
+) -> CellResult {
+    watch(Event::CellStarted { cell: cell.clone() });
+    let began = Instant::now();
+    let dir = run
+        .directory
+        .join(cell.engine.to_string())
+        .join(cell.agent.as_str())
+        .join(cell.layer.to_string())
+        .join(cell.scenario.as_str());
+    let recorded = record_cell(run, &cell, wanted, ready, &dir, watch).await;
+    let mut result = judge(&dir, &cell, wanted.profile.subject);
+    result.millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if let Err(error) = recorded {
+        // The record is not whole: a pass from what is left of it would be worth nothing.
+        result.judgement = result.judgement.max(Judgement::Inconclusive);
+        result.trouble = Some(error.to_string());
+    }
+    if result.judgement > Judgement::Pass {
+        result.logs = tails(&dir.join("logs"));
+    }
+    watch(Event::CellEnded {
+        result: Box::new(result.clone()),
+    });
+    result
+}
+
+/// Reads a cell's record and judges it: the same as `reprise check` does later.
+pub(crate) fn judge(dir: &Path, cell: &Cell, subject: Subject) -> CellResult {
+    let mut result = CellResult {
+        cell: cell.clone(),
+        subject,
+        module: None,
+        judgement: Judgement::Inconclusive,
+        verdicts: Vec::new(),
+        versions: Default::default(),
+        millis: 0,
+        directory: dir.display().to_string(),
+        logs: Vec::new(),
+        trouble: None,
+    };
+    match record::read(dir) {
+        Ok(history) => {
+            result.verdicts = reprise_check::judge(&history);
+            result.judgement = CellResult::worst(&result.verdicts);
+            result.trouble = match &history.closing {
+                Some(Closing::Finished) => None,
+                Some(Closing::Stopped { reason } | Closing::Cancelled { reason }) => {
+                    Some(reason.clone())
+                }
+                None => Some("the record was cut off".to_owned()),
+            };
+            result.module = history.header.module;
+            result.versions = history.header.versions;
+        }
+        Err(error) => result.trouble = Some(error.to_string()),
+    }
+    result
+}
+
+fn tails(dir: &Path) -> Vec<LogTail> {
+    let mut tails: Vec<LogTail> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let text = fs::read(entry.path()).ok()?;
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<&str> = text.lines().collect();
+            Some(LogTail {
+                name: entry.file_name().into_string().ok()?,
+                lines: lines[lines.len().saturating_sub(TAIL)..]
+                    .iter()
+                    .map(|line| (*line).to_owned())
+                    .collect(),
+            })
+        })
+        .collect();
+    tails.sort_by(|one, other| one.name.cmp(&other.name));
+    tails
+}
+
+/// Values in this process's environment that are credentials by their names.
+fn credentials() -> Vec<String> {
+    const ENDS: [&str; 5] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS"];
+    std::env::vars()
+        .filter(|(name, _)| ENDS.iter().any(|end| name.ends_with(end)))
+        .map(|(_, value)| value)
+        .collect()
+}
+
+async fn record_cell(
+    run: &Run,
+    cell: &Cell,
+    wanted: &Wanted,
+    ready: &Ready,
+    dir: &Path,
+    watch: Watcher<'_>,
+) -> Result<(), RecordError> {
+    let book = NonceBook::draw();
+    let labels = Labels {
+        run: run.id,
+        workspace: WorkspaceId::draw(),
+        created: jiff::Timestamp::now(),
+        pid: std::process::id(),
+    };
+    let mut versions = ready.installed.versions.clone();
+    let engine = run.engine.version().await.unwrap_or_else(|error| error.to_string());
+    versions.insert(cell.engine.to_string(), engine);
+    let header = Header {
+        format: FORMAT,
+        reprise: env!("CARGO_PKG_VERSION").to_owned(),
+        run: run.id,
+        cell: cell.clone(),
+        workspace: labels.workspace,
+        subject: wanted.profile.subject,
+        module: ready.module.as_ref().map(|(_, module)| module.clone()),
+        versions,
+        nonces: book,
+        checks: wanted.scenario.checks.clone(),
+        session_paths: wanted.profile.session_paths.clone(),
+    };
+    let credentials = credentials();
+    let masker = Masker::new(credentials.iter().map(String::as_str));
+    let recorder = Arc::new(Recorder::begin(dir.to_owned(), header, masker.clone())?);
+    let wire = WireLog::new(Arc::clone(&recorder) as Arc<dyn reprise_gateway::Sink>, masker);
+    let gateway = Gateway::new(book, wire);
+
+    let op = recorder.intend(Act::CreateWorkspace)?;
+    let created = Workspace::create(
+        Arc::clone(&run.engine),
+        labels.clone(),
+        gateway,
+        Arc::clone(&recorder),
+        run.program.clone(),
+        run.gateway_port,
+        &|_| (),
+    )
+    .await;
+    let workspace = match created {
+        Ok(workspace) => {
+            recorder.ended(op, Outcome::Ok)?;
+            workspace
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            recorder.ended(op, Outcome::Unknown { reason: reason.clone() })?;
+            // A half-made workspace goes, too.
+            let _ = run.engine.delete(labels.workspace).await;
+            return recorder.close(Closing::Stopped { reason });
+        }
+    };
+    let walked = walk(run, cell, wanted, ready, &labels, book, &recorder, workspace, watch).await;
+    recorder.close(walked?)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one cell, each of its own kind")]
+async fn walk(
+    run: &Run,
+    cell: &Cell,
+    wanted: &Wanted,
+    ready: &Ready,
+    labels: &Labels,
+    book: NonceBook,
+    recorder: &Arc<Recorder>,
+    workspace: Workspace,
+    watch: Watcher<'_>,
+) -> Result<Closing, RecordError> {
+    let terraform_dir = recorder.dir().join("terraform");
+    let prompt = super::drive::task_text(&book);
+    let url = format!("http://{}/", workspace.gateway_address());
+    let driver = match &ready.module {
+        None => Ok(Driver::native(&wanted.profile, &workspace)),
+        Some((source, module)) => {
+            let served = ModuleRegistry::serve(source.clone(), module).await;
+            match (served, &ready.installed.terraform, &wanted.profile.module) {
+                (Ok(registry), Some((terraform, provider)), Some(profile)) => {
+                    let mut variables = profile.variables.clone();
+                    if let crate::scenario::TaskChannel::Variable(name) = &profile.task {
+                        variables.insert(name.clone(), prompt.clone().into());
+                    }
+                    Renderer::new(
+                        terraform.clone(),
+                        provider,
+                        registry,
+                        terraform_dir.clone(),
+                        module.clone(),
+                        &variables,
+                        RenderedFor {
+                            id: labels.workspace,
+                            name: "workspace".to_owned(),
+                            owner: "reprise".to_owned(),
+                            task: Uuid::new_v4(),
+                            prompt: prompt.clone(),
+                            url: url.clone(),
+                        },
+                    )
+                    .map(|renderer| Driver::module(&wanted.profile, profile, renderer, &workspace))
+                    .map_err(|error| error.to_string())
+                }
+                (Err(error), ..) => Err(format!("cannot serve modules: {error}")),
+                _ => Err("Terraform was not obtained".to_owned()),
+            }
+        }
+    };
+    let mut workspace = workspace;
+    let driver = match driver {
+        Ok(driver) => driver,
+        Err(reason) => {
+            let _ = workspace.delete().await;
+            return Ok(Closing::Stopped { reason });
+        }
+    };
+    let mut walker = Walker {
+        cell,
+        id: labels.workspace,
+        recorder: Arc::clone(recorder),
+        workspace,
+        driver,
+        programs: ready.installed.programs.clone(),
+        limits: run.limits,
+        book,
+        watch,
+        epoch: 0,
+        turn: 0,
+    };
+    let walked = tokio::select! {
+        walked = walker.walk(&wanted.scenario) => walked,
+        () = run.cancel.cancelled() => Err(Halt::cancelled("the user ended the run")),
+        () = tokio::time::sleep(run.limits.cell) => Err(Halt::cancelled(format!(
+            "the cell's limit of {} s was over (--timeout)",
+            run.limits.cell.as_secs()
+        ))),
+    };
+    walker.keep_logs(&wanted.profile.logs).await;
+    if !run.keep {
+        walker.delete().await?;
+        // Terraform's state is no evidence, and holds the agent's token.
+        let _ = fs::remove_dir_all(&terraform_dir);
+    }
+    match walked {
+        Ok(()) => match walker.workspace.gateway().wire().trouble() {
+            None => Ok(Closing::Finished),
+            Some(reason) => Ok(Closing::Stopped { reason }),
+        },
+        Err(Halt::Record(error)) => Err(error),
+        Err(Halt::Stopped(reason)) => Ok(Closing::Stopped { reason }),
+        Err(Halt::Cancelled(reason)) => Ok(Closing::Cancelled { reason }),
+    }
+}

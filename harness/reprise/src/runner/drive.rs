@@ -1,0 +1,453 @@
+//! How an agent is started, given its task and spoken to, at either layer.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reprise_engine::Exec;
+use reprise_model::{Mark, NonceBook, Observation, Outcome};
+use tokio::time::Instant;
+
+use super::Limits;
+use crate::module::{Rendered, Renderer, Transition};
+use crate::record::Recorder;
+use crate::scenario::{AgentProfile, ExpandError, ModuleProfile, NativeCommands, Placeholders, TaskChannel};
+use crate::workspace::{
+    AgentApi, AgentApiError, HOME, StartPlan, Starting, Status, Workspace, WorkspaceError,
+};
+
+/// How often AgentAPI is asked for its status.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The task's text: it holds the prompt's nonce, asks for one tool call, and says nothing of any answer.
+pub(super) fn task_text(book: &NonceBook) -> String {
+    format!(
+        "Run one shell command of your choice in this directory and report when it is done. The reference of this task is {}.",
+        book.nonce(Mark::Prompt)
+    )
+}
+
+fn follow_up_text(book: &NonceBook, turn: u32) -> String {
+    format!(
+        "Please go on. The reference of this message is {}.",
+        book.nonce(Mark::FollowUp { turn })
+    )
+}
+
+/// One agent at one layer.
+pub(super) enum Driver {
+    Native {
+        commands: Option<NativeCommands>,
+        placeholders: Placeholders,
+        env: BTreeMap<String, String>,
+    },
+    Module {
+        api: AgentApi,
+        task: TaskChannel,
+        renderer: Box<Renderer>,
+        rendered: Option<Rendered>,
+        placeholders: Placeholders,
+        env: BTreeMap<String, String>,
+    },
+}
+
+fn placeholders(workspace: &Workspace) -> Placeholders {
+    Placeholders::default()
+        .with("gateway", workspace.gateway_address().to_string())
+        .with("home", HOME)
+}
+
+fn failed(reason: impl Into<String>) -> Outcome {
+    Outcome::Failed {
+        reason: reason.into(),
+    }
+}
+
+impl Driver {
+    pub(super) fn native(profile: &AgentProfile, workspace: &Workspace) -> Self {
+        Self::Native {
+            commands: profile.native.clone(),
+            placeholders: placeholders(workspace).with("session", "reprise"),
+            env: profile.env.clone(),
+        }
+    }
+
+    pub(super) fn module(
+        profile: &AgentProfile,
+        module: &ModuleProfile,
+        renderer: Renderer,
+        workspace: &Workspace,
+    ) -> Self {
+        Self::Module {
+            api: AgentApi { port: module.port },
+            task: module.task.clone(),
+            renderer: Box::new(renderer),
+            rendered: None,
+            placeholders: placeholders(workspace),
+            env: profile.env.clone(),
+        }
+    }
+
+    pub(super) fn renders(&self) -> bool {
+        matches!(self, Self::Module { .. })
+    }
+
+    /// Renders the module for a transition; a module that does not render is no set-up, so nothing was seen of its agent.
+    pub(super) async fn render(&mut self, transition: Transition) -> Outcome {
+        let Self::Module {
+            renderer, rendered, ..
+        } = self
+        else {
+            return Outcome::Ok;
+        };
+        match renderer.render(transition).await {
+            Ok(result) => {
+                *rendered = Some(result);
+                Outcome::Ok
+            }
+            Err(error) => Outcome::Unknown {
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// What the next start needs.
+    pub(super) fn start_plan(
+        &self,
+        workspace: &Workspace,
+        book: &NonceBook,
+        programs: &BTreeMap<String, PathBuf>,
+    ) -> Result<StartPlan, ExpandError> {
+        let programs = programs.clone();
+        match self {
+            Self::Native {
+                placeholders, env, ..
+            } => Ok(StartPlan {
+                env: placeholders.expand_values(env)?,
+                programs,
+                ..StartPlan::default()
+            }),
+            Self::Module {
+                rendered,
+                task,
+                placeholders,
+                env,
+                ..
+            } => {
+                let mut env = placeholders.expand_values(env)?;
+                let mut plan = StartPlan {
+                    programs,
+                    ..StartPlan::default()
+                };
+                if let Some(rendered) = rendered {
+                    env.extend(rendered.env.clone());
+                    env.insert("CODER_AGENT_TOKEN".to_owned(), rendered.token.clone());
+                    plan.scripts.clone_from(&rendered.scripts);
+                    plan.directory.clone_from(&rendered.directory);
+                }
+                for (name, value) in [
+                    ("CODER", "true".to_owned()),
+                    ("CODER_AGENT_URL", format!("http://{}/", workspace.gateway_address())),
+                    ("CODER_WORKSPACE_AGENT_NAME", "main".to_owned()),
+                    ("CODER_WORKSPACE_NAME", "workspace".to_owned()),
+                    ("CODER_WORKSPACE_OWNER_NAME", "reprise".to_owned()),
+                ] {
+                    env.insert(name.to_owned(), value);
+                }
+                if let TaskChannel::Env(name) = task {
+                    env.insert(name.clone(), task_text(book));
+                }
+                plan.env = env;
+                Ok(plan)
+            }
+        }
+    }
+
+    /// What became of a start. At the native layer the agent must at least say its version.
+    pub(super) async fn started(
+        &self,
+        starting: Starting,
+        workspace: &Workspace,
+        recorder: &Recorder,
+    ) -> Result<Outcome, WorkspaceError> {
+        match starting {
+            Starting::Ready => {}
+            Starting::ScriptsFailed(failures) => {
+                let told: Vec<String> = failures
+                    .iter()
+                    .map(|failure| {
+                        format!("script `{}`: {}; it wrote last: {}", failure.name, failure.problem, failure.tail.join(" / "))
+                    })
+                    .collect();
+                return Ok(failed(told.join("; ")));
+            }
+            Starting::StillRunning { scripts, tail } => {
+                return Ok(failed(format!(
+                    "still running at the limit: {}; written last: {}",
+                    scripts.join(", "),
+                    tail.join(" / ")
+                )));
+            }
+            Starting::Ended { tail } => {
+                return Ok(Outcome::Unknown {
+                    reason: format!("PID 1 ended; it said last: {}", tail.join(" / ")),
+                });
+            }
+        }
+        let Self::Native {
+            commands: Some(commands),
+            ..
+        } = self
+        else {
+            return Ok(Outcome::Ok);
+        };
+        let (code, tail) = run(workspace, recorder, commands.version.clone(), Duration::from_secs(60)).await?;
+        Ok(match code {
+            Some(0) => Outcome::Ok,
+            _ => Outcome::Unknown {
+                reason: format!("{} does not run here: {tail}", commands.version.join(" ")),
+            },
+        })
+    }
+
+    pub(super) async fn task(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        book: &NonceBook,
+        limits: &Limits,
+    ) -> Result<Outcome, WorkspaceError> {
+        let wanted = Mark::Answer { epoch: 0, turn: 0 };
+        match self {
+            Self::Native {
+                commands,
+                placeholders,
+                ..
+            } => {
+                let cold = commands.as_ref().map(|commands| commands.cold.as_slice());
+                let message = task_text(book);
+                told(workspace, recorder, cold, placeholders, message, wanted, limits).await
+            }
+            Self::Module { .. } => Ok(match answered(workspace, wanted, limits.answer).await {
+                true => Outcome::Ok,
+                false => failed(format!(
+                    "the module started its agent, and {} s later the task had not been answered ({})",
+                    limits.answer.as_secs(),
+                    asked(workspace)
+                )),
+            }),
+        }
+    }
+
+    pub(super) async fn follow_up(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        book: &NonceBook,
+        limits: &Limits,
+        (epoch, turn): (u32, u32),
+    ) -> Result<Outcome, WorkspaceError> {
+        let wanted = Mark::Answer { epoch, turn };
+        let message = follow_up_text(book, turn);
+        match self {
+            Self::Native {
+                commands,
+                placeholders,
+                ..
+            } => {
+                let resumed = commands.as_ref().map(|commands| commands.resumed.as_slice());
+                told(workspace, recorder, resumed, placeholders, message, wanted, limits).await
+            }
+            Self::Module { api, .. } => {
+                if let Err(reason) = send(*api, workspace, &message, limits.answer).await? {
+                    return Ok(failed(reason));
+                }
+                Ok(match answered(workspace, wanted, limits.answer).await {
+                    true => Outcome::Ok,
+                    false => failed(format!(
+                        "AgentAPI took the follow-up, and {} s later it had not been answered ({})",
+                        limits.answer.as_secs(),
+                        asked(workspace)
+                    )),
+                })
+            }
+        }
+    }
+
+    /// Waits until the agent is at rest: AgentAPI calls it stable, and for a while neither that nor the wire changes. At the
+    /// native layer no process of the agent's is left between its commands.
+    pub(super) async fn settle(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        limits: &Limits,
+    ) -> Result<Outcome, WorkspaceError> {
+        let Self::Module { api, .. } = self else {
+            return Ok(Outcome::Ok);
+        };
+        let wire = workspace.gateway().wire().changes();
+        let deadline = Instant::now() + limits.settle;
+        let mut quiet_since = Instant::now();
+        let mut last: Option<Status> = None;
+        let mut lines = *wire.borrow();
+        let mut silent = String::new();
+        loop {
+            match api.status(workspace).await {
+                Ok(status) => {
+                    if last != Some(status) {
+                        last = Some(status);
+                        quiet_since = Instant::now();
+                        recorder.observe(Observation::AgentApiStatus {
+                            status: status.as_str().to_owned(),
+                        })?;
+                    }
+                }
+                Err(AgentApiError::Workspace(error)) => return Err(error),
+                Err(error) => {
+                    silent = error.to_string();
+                    last = None;
+                    quiet_since = Instant::now();
+                }
+            }
+            let now = *wire.borrow();
+            if now != lines {
+                lines = now;
+                quiet_since = Instant::now();
+            }
+            if last == Some(Status::Stable) && quiet_since.elapsed() >= limits.quiet {
+                return Ok(Outcome::Ok);
+            }
+            if Instant::now() >= deadline {
+                return Ok(failed(match last {
+                    Some(status) => format!(
+                        "the agent was not at rest after {} s: AgentAPI says `{}`",
+                        limits.settle.as_secs(),
+                        status.as_str()
+                    ),
+                    None => format!("the agent was not at rest after {} s: {silent}", limits.settle.as_secs()),
+                }));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// What AgentAPI's UI would show, if it is there.
+    pub(super) async fn messages(&self, workspace: &Workspace) -> Option<serde_json::Value> {
+        match self {
+            Self::Native { .. } => None,
+            Self::Module { api, .. } => api.messages(workspace).await.ok(),
+        }
+    }
+}
+
+/// Sends a message. AgentAPI refuses while its agent is at work, and may do so once more just after it called it stable.
+async fn send(
+    api: AgentApi,
+    workspace: &Workspace,
+    message: &str,
+    limit: Duration,
+) -> Result<Result<(), String>, WorkspaceError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match api.send(workspace, message).await {
+            Ok(()) => return Ok(Ok(())),
+            Err(AgentApiError::Workspace(error)) => return Err(error),
+            Err(error) if Instant::now() >= deadline => return Ok(Err(error.to_string())),
+            Err(_) => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+/// Waits until the agent has taken the reply that holds `mark`.
+async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
+    let wire = workspace.gateway().wire();
+    let holds = || {
+        wire.exchanges().iter().any(|exchange| {
+            exchange.answered()
+                && exchange
+                    .reply
+                    .as_ref()
+                    .is_some_and(|reply| reply.marks.contains(&mark))
+        })
+    };
+    let mut changes = wire.changes();
+    tokio::time::timeout(limit, changes.wait_for(|_| holds()))
+        .await
+        .is_ok()
+}
+
+/// What reached the gateway so far, for a message about what did not.
+fn asked(workspace: &Workspace) -> String {
+    let exchanges = workspace.gateway().wire().exchanges();
+    match exchanges.last() {
+        None => "it asked its model nothing at all".to_owned(),
+        Some(last) => format!(
+            "it sent {} request(s), the last was {} {}",
+            exchanges.len(),
+            last.request.method,
+            last.request.path
+        ),
+    }
+}
+
+/// Runs one of the agent's commands and records its end.
+async fn run(
+    workspace: &Workspace,
+    recorder: &Recorder,
+    argv: Vec<String>,
+    limit: Duration,
+) -> Result<(Option<i32>, String), WorkspaceError> {
+    const TAIL: usize = 1000;
+    let mut exec = Exec::new(argv.clone());
+    exec.timeout = limit;
+    let (code, text) = match workspace.exec(exec).await {
+        Ok(output) => (Some(output.code), output.text()),
+        Err(WorkspaceError::Engine(reprise_engine::EngineError::ExecTimedOut { .. })) => {
+            (None, format!("still running after {} s", limit.as_secs()))
+        }
+        Err(WorkspaceError::Engine(reprise_engine::EngineError::Exec { reason, .. })) => {
+            (None, reason)
+        }
+        Err(error) => return Err(error),
+    };
+    let skip = text.chars().count().saturating_sub(TAIL);
+    let tail: String = text.chars().skip(skip).collect();
+    recorder.observe(Observation::Command {
+        argv,
+        code,
+        tail: tail.clone(),
+    })?;
+    Ok((code, tail))
+}
+
+/// Tells the agent something by one of its own commands, and looks whether its model answered.
+async fn told(
+    workspace: &Workspace,
+    recorder: &Recorder,
+    command: Option<&[String]>,
+    placeholders: &Placeholders,
+    message: String,
+    wanted: Mark,
+    limits: &Limits,
+) -> Result<Outcome, WorkspaceError> {
+    let placeholders = placeholders.clone().with("message", message);
+    let argv = match command.map(|command| placeholders.expand_all(command)) {
+        Some(Ok(argv)) => argv,
+        Some(Err(error)) => {
+            return Ok(Outcome::Unknown {
+                reason: error.to_string(),
+            });
+        }
+        None => return Ok(failed("the profile names no command for it")),
+    };
+    let (code, tail) = run(workspace, recorder, argv, limits.answer).await?;
+    match code {
+        Some(0) if answered(workspace, wanted, Duration::ZERO).await => Ok(Outcome::Ok),
+        Some(0) => Ok(failed(format!(
+            "its command ended well without its model's answer ({})",
+            asked(workspace)
+        ))),
+        Some(code) => Ok(failed(format!("its command ended with {code}: {tail}"))),
+        None => Ok(failed(format!("its command did not end: {tail}"))),
+    }
+}

@@ -1,0 +1,200 @@
+//! Walks scenarios and records what happens. It judges nothing and names no reporter: whoever watches is called with
+//! [`Event`]s.
+
+mod cell;
+mod drive;
+mod limits;
+mod plan;
+mod walk;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use reprise_engine::Engine;
+use reprise_model::{Cell, CellResult, Event, Layer, NotMeasured, RunId};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{self, Installed};
+use crate::scenario::{AgentProfile, Scenario};
+use crate::tools::Tools;
+
+pub(crate) use cell::judge;
+pub use limits::Limits;
+pub use plan::{ModuleChoice, PlanError};
+
+/// Takes events as they happen.
+pub type Watcher<'a> = &'a (dyn Fn(Event) + Send + Sync);
+
+/// One cell that shall be measured.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Which agent.
+    pub profile: AgentProfile,
+    /// At which layer.
+    pub layer: Layer,
+    /// Through what.
+    pub scenario: Scenario,
+}
+
+/// What is the same for all cells of a run.
+pub struct Run {
+    /// The run.
+    pub id: RunId,
+    /// Where workspaces run.
+    pub engine: Arc<dyn Engine>,
+    /// What cells need.
+    pub tools: Tools,
+    /// Which modules.
+    pub modules: ModuleChoice,
+    /// This program, static.
+    pub program: PathBuf,
+    /// Where records go.
+    pub directory: PathBuf,
+    /// Cells at once.
+    pub jobs: usize,
+    /// Whether workspaces are kept.
+    pub keep: bool,
+    /// The gateway's port inside workspaces.
+    pub gateway_port: Option<u16>,
+    /// How long things may take.
+    pub limits: Limits,
+    /// Ends the run.
+    pub cancel: CancellationToken,
+}
+
+/// What a run gave.
+#[derive(Debug, Default)]
+pub struct RunOutcome {
+    /// Cells that were measured, in the order in which they were wanted.
+    pub results: Vec<CellResult>,
+    /// Cells that could not be.
+    pub not_measured: Vec<NotMeasured>,
+    /// Whether the run was cut short.
+    pub cancelled: bool,
+}
+
+impl Run {
+    /// Measures cells. What cannot be measured is said, and does not keep others from being measured.
+    pub async fn measure(&self, wanted: Vec<Wanted>, watch: Watcher<'_>) -> RunOutcome {
+        watch(Event::RunStarted {
+            run: self.id,
+            cells: wanted.len(),
+            directory: self.directory.display().to_string(),
+        });
+        let mut outcome = RunOutcome::default();
+        let mut ready = Vec::new();
+        let mut obtained: HashMap<(String, Layer), Result<Arc<plan::Ready>, String>> =
+            HashMap::new();
+        for wanted in wanted {
+            let cell = self.cell(&wanted);
+            let key = (wanted.profile.name.to_string(), wanted.layer);
+            let ready_for = match obtained.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let prepared = tokio::select! {
+                        prepared = self.prepare(&wanted, watch) => prepared.map(Arc::new),
+                        () = self.cancel.cancelled() => Err("the run was cut short".to_owned()),
+                    };
+                    obtained.entry(key).or_insert(prepared).clone()
+                }
+            };
+            match ready_for {
+                Ok(prepared) => ready.push((cell, wanted, prepared)),
+                Err(reason) => {
+                    let what = NotMeasured { cell, reason };
+                    watch(Event::CellNotMeasured { what: what.clone() });
+                    outcome.not_measured.push(what);
+                }
+            }
+        }
+        let measured = stream::iter(ready)
+            .map(|(cell, wanted, prepared)| async move {
+                if self.cancel.is_cancelled() {
+                    return Err(NotMeasured {
+                        cell,
+                        reason: "the run was cut short".to_owned(),
+                    });
+                }
+                Ok(cell::measure(self, cell, &wanted, &prepared, watch).await)
+            })
+            .buffered(self.jobs.max(1));
+        let measured: Vec<_> = measured.collect().await;
+        for measured in measured {
+            match measured {
+                Ok(result) => outcome.results.push(result),
+                Err(what) => {
+                    watch(Event::CellNotMeasured { what: what.clone() });
+                    outcome.not_measured.push(what);
+                }
+            }
+        }
+        outcome.cancelled = self.cancel.is_cancelled();
+        watch(Event::RunEnded {
+            cancelled: outcome.cancelled,
+        });
+        outcome
+    }
+
+    fn cell(&self, wanted: &Wanted) -> Cell {
+        Cell {
+            engine: self.engine.kind(),
+            agent: wanted.profile.name.clone(),
+            layer: wanted.layer,
+            scenario: wanted.scenario.name.clone(),
+        }
+    }
+
+    /// Obtains what an agent needs at a layer.
+    async fn prepare(&self, wanted: &Wanted, watch: Watcher<'_>) -> Result<plan::Ready, String> {
+        let progress = |what: &str| {
+            watch(Event::Preparing {
+                what: what.to_owned(),
+            });
+        };
+        if wanted.layer == Layer::Native && wanted.profile.native.is_none() {
+            return Err(format!("the profile of {} names no native commands", wanted.profile.name));
+        }
+        let installed: Installed = agent::obtain(
+            &wanted.profile,
+            wanted.layer,
+            &self.tools,
+            &self.program,
+            &progress,
+        )
+        .await?;
+        let module = match (wanted.layer, &wanted.profile.module) {
+            (Layer::Module, Some(module)) => {
+                if self.gateway_port == Some(module.port) {
+                    return Err(format!(
+                        "the gateway's port {} is taken by AgentAPI in the workspace (choose another --gateway-port)",
+                        module.port
+                    ));
+                }
+                let place = self.tools.cache();
+                let chosen = self
+                    .modules
+                    .choose(module, place, &progress)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                Some(chosen)
+            }
+            _ => None,
+        };
+        self.engine.prepare(&progress).await.map_err(|error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                text.push_str(&format!(": {cause}"));
+                source = cause.source();
+            }
+            text
+        })?;
+        Ok(plan::Ready { installed, module })
+    }
+}
+
+/// How long one cell may take where nobody says otherwise.
+pub const CELL_LIMIT: Duration = Duration::from_secs(600);

@@ -1,0 +1,13 @@
+//! What users write in YAML: scenarios and agent profiles, read into typed values with errors that point into the file.
+
+mod catalogue;
+mod expand;
+mod file;
+mod profile;
+mod steps;
+
+pub use catalogue::{Catalogue, CatalogueError};
+pub use expand::{ExpandError, Placeholders};
+pub use file::{FileError, LIMITS};
+pub use profile::{AgentProfile, Install, ModuleProfile, NativeCommands, Registry, TaskChannel};
+pub use steps::{RestartKind, Scenario, StepFile};

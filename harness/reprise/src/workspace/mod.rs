@@ -1,0 +1,300 @@
+//! One workspace's life on an engine: created, started, spoken to, ended, started again, deleted.
+
+mod agentapi;
+mod events;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reprise_engine::{
+    Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress, START_FILES,
+    StartSpec, TOOLS_DIR,
+};
+use reprise_gateway::Gateway;
+use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::record::{RecordError, Recorder};
+
+pub use agentapi::{AgentApi, AgentApiError, Status};
+pub use events::{ScriptFailure, Starting};
+
+/// Where every workspace's home is.
+pub const HOME: &str = "/home/coder";
+
+/// Seconds all stop scripts together may take.
+const STOP_DEADLINE: u64 = 60;
+
+/// How long a workspace may take to stop before it is killed: the stop scripts' time and a little.
+const GRACE: Duration = Duration::from_secs(STOP_DEADLINE + 15);
+
+/// What can go wrong with a workspace; none of it is the agent's doing.
+#[derive(Debug, Error)]
+pub enum WorkspaceError {
+    /// The engine failed.
+    #[error("{}", chain(.0))]
+    Engine(#[from] EngineError),
+    /// The record cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The gateway cannot be served.
+    #[error("cannot serve the gateway: {0}")]
+    Gateway(std::io::Error),
+    /// A role of this program failed inside the workspace.
+    #[error("`{role}` failed in the workspace: {said}")]
+    Role {
+        /// Which role.
+        role: String,
+        /// What it said.
+        said: String,
+    },
+    /// It is not running.
+    #[error("the workspace is not running")]
+    NotRunning,
+}
+
+/// An error with its causes, in a line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
+/// What a start needs beside the workspace's own.
+#[derive(Debug, Clone, Default)]
+pub struct StartPlan {
+    /// The module's scripts; none at the native layer.
+    pub scripts: Vec<Script>,
+    /// The environment of every process.
+    pub env: BTreeMap<String, String>,
+    /// The agent's directory.
+    pub directory: Option<String>,
+    /// Programs, by what they are called on PATH.
+    pub programs: BTreeMap<String, PathBuf>,
+}
+
+/// One workspace.
+pub struct Workspace {
+    engine: Arc<dyn Engine>,
+    labels: Labels,
+    address: std::net::SocketAddr,
+    gateway: Gateway,
+    recorder: Arc<Recorder>,
+    program: PathBuf,
+    running: Option<Running>,
+}
+
+struct Running {
+    instance: InstanceId,
+    events: events::Events,
+    env: BTreeMap<String, String>,
+}
+
+impl Workspace {
+    /// Makes the workspace's volume and its way to the gateway. `program` is this program, static.
+    ///
+    /// # Errors
+    /// If the engine cannot.
+    pub async fn create(
+        engine: Arc<dyn Engine>,
+        labels: Labels,
+        mut gateway: Gateway,
+        recorder: Arc<Recorder>,
+        program: PathBuf,
+        port: Option<u16>,
+        progress: Progress<'_>,
+    ) -> Result<Self, WorkspaceError> {
+        engine.prepare(progress).await?;
+        let route = engine.create(&labels, port).await?;
+        if let Some(door) = route.door {
+            gateway.serve(door).map_err(WorkspaceError::Gateway)?;
+        }
+        Ok(Self {
+            engine,
+            labels,
+            address: route.address,
+            gateway,
+            recorder,
+            program,
+            running: None,
+        })
+    }
+
+    /// The gateway's address as the workspace knows it.
+    #[must_use]
+    pub fn gateway_address(&self) -> std::net::SocketAddr {
+        self.address
+    }
+
+    /// The gateway.
+    #[must_use]
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Starts the workspace and waits until its start scripts ended. Tells how they ended.
+    ///
+    /// # Errors
+    /// If the engine cannot start it.
+    pub async fn start(
+        &mut self,
+        epoch: u32,
+        plan: StartPlan,
+        limit: Duration,
+    ) -> Result<Starting, WorkspaceError> {
+        self.gateway.set_epoch(epoch);
+        let path = format!(
+            "{TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        );
+        let mut env = BTreeMap::from([
+            ("HOME".to_owned(), HOME.to_owned()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("LOGNAME".to_owned(), reprise_engine::USER.to_owned()),
+            ("PATH".to_owned(), path),
+            ("SHELL".to_owned(), "/bin/bash".to_owned()),
+            ("TERM".to_owned(), "xterm-256color".to_owned()),
+            ("USER".to_owned(), reprise_engine::USER.to_owned()),
+        ]);
+        env.extend(plan.env);
+        let init = InitSpec {
+            scripts: plan.scripts,
+            env: env.clone(),
+            home: HOME.to_owned(),
+            directory: plan.directory.unwrap_or_else(|| HOME.to_owned()),
+            stop_deadline: STOP_DEADLINE,
+            probe_home: true,
+        };
+        let mut mounts: Vec<Mount> = ["reprise", "coder"]
+            .into_iter()
+            .map(|name| (name.to_owned(), self.program.clone()))
+            .chain(plan.programs)
+            .map(|(name, source)| Mount {
+                source,
+                target: PathBuf::from(TOOLS_DIR).join(name),
+            })
+            .collect();
+        mounts.sort_by(|one, other| one.target.cmp(&other.target));
+        let spec = StartSpec {
+            labels: self.labels.clone(),
+            hostname: "workspace".to_owned(),
+            gateway: self.address,
+            home: HOME.into(),
+            init: vec![
+                format!("{TOOLS_DIR}/reprise"),
+                "workspace-agent".to_owned(),
+                "init".to_owned(),
+                format!("{START_FILES}/spec.json"),
+            ],
+            env: env.clone(),
+            mounts,
+            files: vec![InjectedFile {
+                name: "spec.json".to_owned(),
+                content: serde_json::to_string(&init).expect("a spec is JSON"),
+            }],
+        };
+        let started = self.engine.start(&spec).await?;
+        self.recorder.observe(Observation::Instance {
+            epoch,
+            id: started.instance.clone(),
+        })?;
+        if let Some(door) = started.door {
+            self.gateway.serve(door).map_err(WorkspaceError::Gateway)?;
+        }
+        let mut events =
+            events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
+        let starting = events.start_finished(limit).await;
+        self.running = Some(Running {
+            instance: started.instance,
+            events,
+            env,
+        });
+        Ok(starting)
+    }
+
+    /// Runs a command in the workspace, with the workspace's environment.
+    ///
+    /// # Errors
+    /// If it could not be run. A bad exit code is no error.
+    pub async fn exec(&self, mut exec: Exec) -> Result<ExecOutput, WorkspaceError> {
+        let running = self.running.as_ref().ok_or(WorkspaceError::NotRunning)?;
+        for (name, value) in &running.env {
+            exec.env
+                .entry(name.clone())
+                .or_insert_with(|| value.clone());
+        }
+        Ok(self.engine.exec(&running.instance, &exec).await?)
+    }
+
+    /// Plays a role of the workspace-agent and reads the JSON it prints.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub async fn role<T: DeserializeOwned>(
+        &self,
+        args: &[&str],
+        stdin: Vec<u8>,
+        privileged: bool,
+    ) -> Result<T, WorkspaceError> {
+        let mut exec = Exec::new(
+            [&format!("{TOOLS_DIR}/reprise"), "workspace-agent"]
+                .into_iter()
+                .chain(args.iter().copied()),
+        );
+        exec.stdin = stdin;
+        exec.privileged = privileged;
+        let output = self.exec(exec).await?;
+        let failed = |said: String| WorkspaceError::Role {
+            role: args.join(" "),
+            said,
+        };
+        if output.code != 0 {
+            return Err(failed(output.text().trim().to_owned()));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+    }
+
+    /// What lies in the home now.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub async fn probe(&self) -> Result<Snapshot, WorkspaceError> {
+        self.role(&["probe", HOME], Vec::new(), false).await
+    }
+
+    /// Asks the workspace to stop, and waits until it is gone and all it said is recorded.
+    ///
+    /// # Errors
+    /// If it cannot be ended.
+    pub async fn stop(&mut self) -> Result<bool, WorkspaceError> {
+        let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
+        let by_itself = self.engine.stop(&running.instance, GRACE).await?;
+        running.events.ended().await?;
+        Ok(by_itself)
+    }
+
+    /// Kills the workspace.
+    ///
+    /// # Errors
+    /// If it cannot be killed.
+    pub async fn kill(&mut self) -> Result<(), WorkspaceError> {
+        let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
+        self.engine.kill(&running.instance).await?;
+        running.events.ended().await
+    }
+
+    /// Deletes the workspace and all that belongs to it.
+    ///
+    /// # Errors
+    /// If something of it is left.
+    pub async fn delete(&mut self) -> Result<(), WorkspaceError> {
+        self.running = None;
+        Ok(self.engine.delete(self.labels.workspace).await?)
+    }
+}
