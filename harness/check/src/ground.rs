@@ -214,9 +214,16 @@ pub(crate) fn on_disk(history: &History, epoch: u32) -> Option<Evidence> {
         .map(|(path, entry)| format!("{path} ({})", entry.size))
         .collect();
     let saw = match files.len() {
-        0 => format!("no session file was there: nothing below {}", prefixes.join(", ")),
+        0 => format!(
+            "no session file was there: nothing below {}",
+            prefixes.join(", ")
+        ),
         several if several > SHOWN => {
-            format!("on disk were {} and {} more", files[..SHOWN].join(", "), several - SHOWN)
+            format!(
+                "on disk were {} and {} more",
+                files[..SHOWN].join(", "),
+                several - SHOWN
+            )
         }
         _ => format!("on disk were {}", files.join(", ")),
     };

@@ -3,8 +3,8 @@
 use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
-    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_disk, on_the_wire, outline, restart,
-    restarted,
+    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_disk, on_the_wire, outline,
+    restart, restarted,
 };
 
 pub(crate) fn judge(history: &History) -> Finding {
@@ -57,7 +57,12 @@ pub(crate) fn judge(history: &History) -> Finding {
     }
     if !evidence.is_empty() {
         let first = evidence[0].saw.clone();
-        evidence.extend(history.restarts().next().and_then(|(epoch, _)| on_disk(history, epoch)));
+        evidence.extend(
+            history
+                .restarts()
+                .next()
+                .and_then(|(epoch, _)| on_disk(history, epoch)),
+        );
         return Finding::fail(first, evidence);
     }
     if let Some(why) = unseen {

@@ -43,11 +43,16 @@ struct State {
     trouble: Option<String>,
 }
 
-/// A request's line: its head, and beside it the body.
+/// A request's line: as [`WireLine::Request`], with the body among its fields.
 #[derive(Serialize)]
 struct RequestLine<'a> {
+    request: WithBody<'a>,
+}
+
+#[derive(Serialize)]
+struct WithBody<'a> {
     #[serde(flatten)]
-    line: &'a WireLine,
+    head: &'a Request,
     body: &'a RawValue,
 }
 
@@ -104,19 +109,18 @@ impl WireLog {
         let mut state = self.lock();
         let seq = state.exchanges.len() as u64 + 1;
         request.seq = seq;
-        let line = WireLine::Request(request);
-        let text = serde_json::to_vec(&RequestLine {
-            line: &line,
-            body: &body,
-        })
-        .expect("a wire line is JSON");
+        let line = RequestLine {
+            request: WithBody {
+                head: &request,
+                body: &body,
+            },
+        };
+        let text = serde_json::to_vec(&line).expect("a wire line is JSON");
         self.keep(&mut state, &text);
-        if let WireLine::Request(request) = line {
-            state.exchanges.push(Exchange {
-                request,
-                reply: None,
-            });
-        }
+        state.exchanges.push(Exchange {
+            request,
+            reply: None,
+        });
         drop(state);
         self.changes.send_modify(|count| *count += 1);
         seq

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reprise_engine::Door;
 use reprise_gateway::{Fault, Gateway, Masker, Sink, WireLog};
-use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp};
+use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, WireLine};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -99,7 +99,10 @@ async fn a_turn_is_answered_and_recorded() {
     let lines = bench.lines.0.lock().expect("no test panics with it");
     let first: Value = serde_json::from_str(&lines[0]).expect("a line is JSON");
     assert_eq!(first["request"]["class"], "main");
-    assert_eq!(first["body"]["model"], "m");
+    assert_eq!(first["request"]["body"]["model"], "m");
+    for line in lines.iter() {
+        let _: WireLine = serde_json::from_str(line).expect("a reader takes every line");
+    }
 }
 
 #[tokio::test]

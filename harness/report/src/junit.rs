@@ -60,7 +60,9 @@ pub fn junit(results: &[CellResult], not_measured: &[NotMeasured]) -> Result<Str
         }
         if result.verdicts.is_empty() {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_message(plain(result.trouble.as_deref().unwrap_or("nothing was judged")));
+            status.set_message(plain(
+                result.trouble.as_deref().unwrap_or("nothing was judged"),
+            ));
             suite.add_test_case(TestCase::new("record", status));
         }
         report.add_test_suite(suite);

@@ -65,7 +65,10 @@ impl Live {
 
     fn draw(&self, event: &Event) {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut preparing = self
+            .preparing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Preparing { what } => preparing
                 .get_or_insert_with(|| self.spinner("preparing"))

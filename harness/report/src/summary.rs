@@ -18,7 +18,9 @@ fn color(judgement: Judgement) -> (AnsiColor, Color) {
 }
 
 fn painted(text: &str, judgement: Judgement) -> String {
-    let style = Style::new().fg_color(Some(color(judgement).0.into())).bold();
+    let style = Style::new()
+        .fg_color(Some(color(judgement).0.into()))
+        .bold();
     format!("{style}{text}{style:#}")
 }
 
@@ -51,7 +53,15 @@ fn table(results: &[CellResult], width: Option<u16>) -> Table {
         .load_preset(presets::UTF8_BORDERS_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .enforce_styling()
-        .set_header(["agent", "layer", "scenario", "engine", "measured with", "verdict", "time"]);
+        .set_header([
+            "agent",
+            "layer",
+            "scenario",
+            "engine",
+            "measured with",
+            "verdict",
+            "time",
+        ]);
     if let Some(width) = width {
         table.set_width(width);
     }
@@ -81,7 +91,12 @@ fn table(results: &[CellResult], width: Option<u16>) -> Table {
 }
 
 fn explain(text: &mut String, result: &CellResult) {
-    let _ = writeln!(text, "{} {}", painted(&result.judgement.to_string(), result.judgement), result.cell);
+    let _ = writeln!(
+        text,
+        "{} {}",
+        painted(&result.judgement.to_string(), result.judgement),
+        result.cell
+    );
     let versions: Vec<String> = result
         .versions
         .iter()
@@ -132,7 +147,10 @@ fn by_reason(not_measured: &[NotMeasured]) -> Vec<(&str, Vec<String>)> {
     let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
     for missing in not_measured {
         let cell = missing.cell.to_string();
-        match groups.iter_mut().find(|(reason, _)| *reason == missing.reason) {
+        match groups
+            .iter_mut()
+            .find(|(reason, _)| *reason == missing.reason)
+        {
             Some((_, cells)) => cells.push(cell),
             None => groups.push((&missing.reason, vec![cell])),
         }

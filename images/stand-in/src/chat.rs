@@ -17,7 +17,9 @@ pub enum ChatError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nobody said where the model is.
-    #[error("REFERENCE_API_BASE is not set: it is the address of an OpenAI-compatible API, such as http://127.0.0.1:8080/v1")]
+    #[error(
+        "REFERENCE_API_BASE is not set: it is the address of an OpenAI-compatible API, such as http://127.0.0.1:8080/v1"
+    )]
     NoModel,
     /// The model does not answer.
     #[error("the model does not answer: {0}")]
@@ -168,7 +170,9 @@ fn prompt() -> io::Result<()> {
 
 /// What was typed or pasted, without the marks of a bracketed paste and what a terminal's driver typed before it.
 fn typed(line: &str) -> &str {
-    let line = line.rsplit_once("\u{1b}[200~").map_or(line, |(_, pasted)| pasted);
+    let line = line
+        .rsplit_once("\u{1b}[200~")
+        .map_or(line, |(_, pasted)| pasted);
     let line = line.split("\u{1b}[201~").next().unwrap_or_default();
     line.trim()
 }

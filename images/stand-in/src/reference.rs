@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::chat::{self, ChatError};
 use crate::store::Store;
@@ -86,7 +87,12 @@ fn act(command: Command) -> Result<ExitCode, ChatError> {
             resume,
             session,
             prompt_file,
-        } => chat::Chat::begin(store, session, resume)?.converse(prompt_file.as_deref())?,
+        } => {
+            // A shell script that starts a program in the background has it ignore Ctrl-C, by which AgentAPI ends agents.
+            // SAFETY: sets a default disposition before any thread is started.
+            unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map_err(std::io::Error::from)?;
+            chat::Chat::begin(store, session, resume)?.converse(prompt_file.as_deref())?;
+        }
         Command::HasSession { session } => {
             let there = !store.messages(&session)?.is_empty();
             return Ok(ExitCode::from(u8::from(!there)));

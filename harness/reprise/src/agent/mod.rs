@@ -91,7 +91,10 @@ async fn obtain_module(
         .await
         .map_err(|tried| tried.to_string())?;
     let versions = &mut installed.versions;
-    versions.insert("terraform".to_owned(), format!("{} ({})", terraform.version, terraform.from));
+    versions.insert(
+        "terraform".to_owned(),
+        format!("{} ({})", terraform.version, terraform.from),
+    );
     versions.insert("agentapi".to_owned(), agentapi.version);
     versions.insert("coder provider".to_owned(), provider.describe());
     installed

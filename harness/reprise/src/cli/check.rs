@@ -15,8 +15,16 @@ pub(super) fn main(args: &CheckArgs) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for dir in record::find_cells(&args.directory).map_err(failure)? {
         let history = record::read(&dir).map_err(failure)?;
-        results.push(crate::runner::judge(&dir, &history.header.cell, history.header.subject));
+        results.push(crate::runner::judge(
+            &dir,
+            &history.header.cell,
+            history.header.subject,
+        ));
     }
     run::print(args.format, &results, &[], false)?;
-    Ok(Exit::of(results.iter().map(|result| result.judgement), false, false))
+    Ok(Exit::of(
+        results.iter().map(|result| result.judgement),
+        false,
+        false,
+    ))
 }

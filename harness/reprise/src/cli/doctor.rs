@@ -46,12 +46,24 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     let looking = tools.only_looking();
     println!("Tools (kept in {})", tools.cache().root().display());
     match looking.terraform(&silent).await {
-        Ok(tool) => say(true, "terraform", &format!("{}, {}", tool.version, tool.from)),
-        Err(tried) => say(false, "terraform", &format!("{tried}; `reprise run` tries OpenTofu's release, then a build with Go")),
+        Ok(tool) => say(
+            true,
+            "terraform",
+            &format!("{}, {}", tool.version, tool.from),
+        ),
+        Err(tried) => say(
+            false,
+            "terraform",
+            &format!("{tried}; `reprise run` tries OpenTofu's release, then a build with Go"),
+        ),
     }
     match looking.provider(&silent).await {
         Ok(provider) => say(true, "coder provider", &provider.describe()),
-        Err(tried) => say(false, "coder provider", &format!("{tried}; `reprise run` builds it with Go")),
+        Err(tried) => say(
+            false,
+            "coder provider",
+            &format!("{tried}; `reprise run` builds it with Go"),
+        ),
     }
     let catalogue = Catalogue::builtin()?;
     println!("Cells");
@@ -68,9 +80,17 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
                         .collect();
                     say(true, &name, &versions.join(", "));
                 }
-                Err(why) => say(false, &name, &format!("{why}; `reprise run` tries to obtain it")),
+                Err(why) => say(
+                    false,
+                    &name,
+                    &format!("{why}; `reprise run` tries to obtain it"),
+                ),
             }
         }
     }
-    Ok(if engines > 0 { Exit::Pass } else { Exit::Unavailable })
+    Ok(if engines > 0 {
+        Exit::Pass
+    } else {
+        Exit::Unavailable
+    })
 }

@@ -69,9 +69,18 @@ mod tests {
     fn a_failure_outweighs_all() {
         use Judgement::{Fail, Inconclusive, NotApplicable, Pass};
         assert_eq!(Exit::of([Pass, Fail, Inconclusive], true, true), Exit::Fail);
-        assert_eq!(Exit::of([Pass, Inconclusive], true, true), Exit::Interrupted);
-        assert_eq!(Exit::of([Pass, Inconclusive], true, false), Exit::Inconclusive);
-        assert_eq!(Exit::of([Pass, NotApplicable], true, false), Exit::NotMeasured);
+        assert_eq!(
+            Exit::of([Pass, Inconclusive], true, true),
+            Exit::Interrupted
+        );
+        assert_eq!(
+            Exit::of([Pass, Inconclusive], true, false),
+            Exit::Inconclusive
+        );
+        assert_eq!(
+            Exit::of([Pass, NotApplicable], true, false),
+            Exit::NotMeasured
+        );
         assert_eq!(Exit::of([Pass, NotApplicable], false, false), Exit::Pass);
         assert_eq!(Exit::of([], false, false), Exit::Pass);
     }

@@ -44,7 +44,10 @@ pub(super) fn main(args: &ListArgs) -> Result<Exit, Failure> {
                         .module
                         .as_ref()
                         .map_or("no module".to_owned(), |module| module.source.to_string());
-                    (agent.name.to_string(), format!("{} ({}), {module}", agent.title, agent.subject))
+                    (
+                        agent.name.to_string(),
+                        format!("{} ({}), {module}", agent.title, agent.subject),
+                    )
                 });
                 section("Agents", rows.collect());
             }
@@ -62,7 +65,10 @@ pub(super) fn main(args: &ListArgs) -> Result<Exit, Failure> {
             }
         }
         Format::Junit => {
-            return Err(Failure::message(Exit::Usage, "a list has no JUnit form; use human or json"));
+            return Err(Failure::message(
+                Exit::Usage,
+                "a list has no JUnit form; use human or json",
+            ));
         }
     }
     Ok(Exit::Pass)

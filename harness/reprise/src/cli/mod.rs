@@ -46,7 +46,12 @@ where
         Command::Gc(args) => gc::main(&args),
         Command::Schema(args) => Ok(schema::main(&args)),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "reprise", &mut std::io::stdout());
+            clap_complete::generate(
+                shell,
+                &mut Cli::command(),
+                "reprise",
+                &mut std::io::stdout(),
+            );
             Ok(Exit::Pass)
         }
     };

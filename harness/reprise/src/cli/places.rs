@@ -25,8 +25,12 @@ pub(super) fn state() -> PathBuf {
 
 /// This program's file.
 pub(super) fn program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| Failure::message(Exit::Io, format!("cannot find this program's own file: {error}")))
+    std::env::current_exe().map_err(|error| {
+        Failure::message(
+            Exit::Io,
+            format!("cannot find this program's own file: {error}"),
+        )
+    })
 }
 
 pub(super) fn sandbox() -> Result<Sandbox, Failure> {

@@ -52,7 +52,9 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
     if let Some(module) = &args.module
         && agents.len() != 1
     {
-        let message = format!("--module {module} needs the one agent whose module it is: `reprise run AGENT --module {module}`");
+        let message = format!(
+            "--module {module} needs the one agent whose module it is: `reprise run AGENT --module {module}`"
+        );
         return Err(Failure::message(Exit::Usage, message));
     }
     let mut wanted = Vec::new();
@@ -70,7 +72,10 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
         }
     }
     if wanted.is_empty() {
-        return Err(Failure::message(Exit::Usage, "no scenario runs at the layers that were named"));
+        return Err(Failure::message(
+            Exit::Usage,
+            "no scenario runs at the layers that were named",
+        ));
     }
     Ok(wanted)
 }
@@ -86,7 +91,8 @@ fn check_required(required: &[String], catalogue: &Catalogue) -> Result<(), Fail
         match parts.next() {
             None | Some("native" | "module") => {}
             Some(layer) => {
-                let message = format!("--require {name}: `{layer}` is no layer; there are native and module");
+                let message =
+                    format!("--require {name}: `{layer}` is no layer; there are native and module");
                 return Err(Failure::message(Exit::Usage, message));
             }
         }
@@ -111,7 +117,10 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
     let short = id.to_string()[..8].to_owned();
     let directory = args.runs.join(format!("{stamp}-{short}"));
     std::fs::create_dir_all(&directory).map_err(|error| {
-        let message = format!("cannot make the run's directory {}: {error} (--runs names another place)", directory.display());
+        let message = format!(
+            "cannot make the run's directory {}: {error} (--runs names another place)",
+            directory.display()
+        );
         Failure::message(Exit::Io, message)
     })?;
     let directory = directory.canonicalize().unwrap_or(directory);
@@ -120,7 +129,11 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
         id,
         engine,
         tools: Tools::new(Cache::of_user(), args.agentapi_source),
-        modules: ModuleChoice::new(args.registry, args.module, directory.join("builtin-registry")),
+        modules: ModuleChoice::new(
+            args.registry,
+            args.module,
+            directory.join("builtin-registry"),
+        ),
         program: places::program()?,
         directory: directory.clone(),
         jobs: args.jobs.map_or_else(
@@ -145,9 +158,17 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
     let _ = std::fs::remove_dir_all(directory.join("builtin-registry"));
     let results = reprise_report::json(&outcome.results, &outcome.not_measured, outcome.cancelled);
     std::fs::write(directory.join("results.json"), &results).map_err(|error| {
-        Failure::message(Exit::Io, format!("cannot write {}/results.json: {error}", directory.display()))
+        Failure::message(
+            Exit::Io,
+            format!("cannot write {}/results.json: {error}", directory.display()),
+        )
     })?;
-    print(args.format, &outcome.results, &outcome.not_measured, outcome.cancelled)?;
+    print(
+        args.format,
+        &outcome.results,
+        &outcome.not_measured,
+        outcome.cancelled,
+    )?;
     let missing = outcome
         .not_measured
         .iter()
@@ -161,9 +182,10 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
 
 /// The first signal ends the run cleanly; a second one ends it at once.
 async fn end_on_signal(cancel: CancellationToken) {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
         return;
     };
     let mut next = async || {
@@ -193,7 +215,10 @@ pub(super) fn print(
             let width = (!std::io::stdout().is_terminal()).then_some(140);
             reprise_report::summary(results, not_measured, width)
         }
-        Format::Json => format!("{}\n", reprise_report::json(results, not_measured, cancelled)),
+        Format::Json => format!(
+            "{}\n",
+            reprise_report::json(results, not_measured, cancelled)
+        ),
         Format::Junit => reprise_report::junit(results, not_measured)
             .map_err(|error| Failure::message(Exit::Io, error))?,
     };

@@ -5,7 +5,7 @@ mod render;
 mod source;
 
 pub use registry::ModuleRegistry;
-pub use render::{Rendered, Renderer, RenderError, Transition, Workspace};
+pub use render::{RenderError, Rendered, Renderer, Transition, Workspace};
 pub use source::{Source, SourceError};
 
 /// The public registry's repository.

@@ -54,7 +54,10 @@ impl ModuleRegistry {
             problems: Mutex::default(),
         });
         let router = Router::new()
-            .route("/v1/modules/{namespace}/{name}/coder/versions", get(versions))
+            .route(
+                "/v1/modules/{namespace}/{name}/coder/versions",
+                get(versions),
+            )
             .route(
                 "/v1/modules/{namespace}/{name}/coder/{version}/download",
                 get(download),

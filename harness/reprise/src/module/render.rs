@@ -138,7 +138,11 @@ impl Renderer {
         for (name, value) in variables {
             call[name] = value.clone();
         }
-        let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+        let arch = if cfg!(target_arch = "aarch64") {
+            "arm64"
+        } else {
+            "amd64"
+        };
         let main = json!({
             "terraform": {"required_providers": {"coder": {
                 "source": "coder/coder", "version": Provider::VERSION
@@ -196,7 +200,11 @@ impl Renderer {
         command
     }
 
-    async fn terraform(&self, transition: Transition, args: &[&str]) -> Result<String, RenderError> {
+    async fn terraform(
+        &self,
+        transition: Transition,
+        args: &[&str],
+    ) -> Result<String, RenderError> {
         run(&mut self.command(transition, args))
             .await
             .map_err(|source| RenderError::Terraform {
@@ -355,7 +363,10 @@ mod tests {
         assert!(rendered.scripts[0].run_on_start && !rendered.scripts[0].run_on_stop);
         assert_eq!(
             rendered.env.into_iter().collect::<Vec<_>>(),
-            [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "2".to_owned())]
+            [
+                ("A".to_owned(), "1".to_owned()),
+                ("B".to_owned(), "2".to_owned())
+            ]
         );
         assert_eq!(rendered.directory, None);
     }

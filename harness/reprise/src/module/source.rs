@@ -21,7 +21,9 @@ static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../tests/registry
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The registry cannot be fetched.
-    #[error("the module registry {url} could not be fetched: {source} (--registry or REPRISE_REGISTRY names another: a checkout, a git URL or a bundle)")]
+    #[error(
+        "the module registry {url} could not be fetched: {source} (--registry or REPRISE_REGISTRY names another: a checkout, a git URL or a bundle)"
+    )]
     Fetch {
         /// The registry.
         url: String,
@@ -111,9 +113,11 @@ impl Source {
                 source,
             })?;
         }
-        run(Command::new("git").args(["init", "--quiet", "--bare"]).arg(&path))
-            .await
-            .map_err(fetch)?;
+        run(Command::new("git")
+            .args(["init", "--quiet", "--bare"])
+            .arg(&path))
+        .await
+        .map_err(fetch)?;
         run(Command::new("git")
             .arg("-C")
             .arg(&path)
@@ -200,10 +204,11 @@ impl Source {
             return Ok(Vec::new());
         };
         let prefix = format!("release/{namespace}/{name}/v");
-        let tags = run(Command::new("git")
-            .arg("-C")
-            .arg(repository)
-            .args(["tag", "--list", &format!("{prefix}*")]))
+        let tags = run(Command::new("git").arg("-C").arg(repository).args([
+            "tag",
+            "--list",
+            &format!("{prefix}*"),
+        ]))
         .await?;
         let mut versions: Vec<Version> = tags
             .lines()
@@ -229,7 +234,8 @@ impl Source {
         let ModuleRef {
             namespace, name, ..
         } = module;
-        let tree = format!("release/{namespace}/{name}/v{version}:registry/{namespace}/modules/{name}");
+        let tree =
+            format!("release/{namespace}/{name}/v{version}:registry/{namespace}/modules/{name}");
         let output = Command::new("git")
             .arg("-C")
             .arg(repository)
@@ -279,7 +285,5 @@ pub(super) fn pack(dir: &Path) -> Result<Vec<u8>, SourceError> {
             tar.append_path_with_name(path, relative).map_err(failed)?;
         }
     }
-    tar.into_inner()
-        .and_then(GzEncoder::finish)
-        .map_err(failed)
+    tar.into_inner().and_then(GzEncoder::finish).map_err(failed)
 }

@@ -137,7 +137,11 @@ async fn record_cell(
         pid: std::process::id(),
     };
     let mut versions = ready.installed.versions.clone();
-    let engine = run.engine.version().await.unwrap_or_else(|error| error.to_string());
+    let engine = run
+        .engine
+        .version()
+        .await
+        .unwrap_or_else(|error| error.to_string());
     versions.insert(cell.engine.to_string(), engine);
     let header = Header {
         format: FORMAT,
@@ -155,7 +159,10 @@ async fn record_cell(
     let credentials = credentials();
     let masker = Masker::new(credentials.iter().map(String::as_str));
     let recorder = Arc::new(Recorder::begin(dir.to_owned(), header, masker.clone())?);
-    let wire = WireLog::new(Arc::clone(&recorder) as Arc<dyn reprise_gateway::Sink>, masker);
+    let wire = WireLog::new(
+        Arc::clone(&recorder) as Arc<dyn reprise_gateway::Sink>,
+        masker,
+    );
     let gateway = Gateway::new(book, wire);
 
     let op = recorder.intend(Act::CreateWorkspace)?;
@@ -176,17 +183,28 @@ async fn record_cell(
         }
         Err(error) => {
             let reason = error.to_string();
-            recorder.ended(op, Outcome::Unknown { reason: reason.clone() })?;
+            recorder.ended(
+                op,
+                Outcome::Unknown {
+                    reason: reason.clone(),
+                },
+            )?;
             // A half-made workspace goes, too.
             let _ = run.engine.delete(labels.workspace).await;
             return recorder.close(Closing::Stopped { reason });
         }
     };
-    let walked = walk(run, cell, wanted, ready, &labels, book, &recorder, workspace, watch).await;
+    let walked = walk(
+        run, cell, wanted, ready, &labels, book, &recorder, workspace, watch,
+    )
+    .await;
     recorder.close(walked?)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one cell, each of its own kind")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one cell, each of its own kind"
+)]
 async fn walk(
     run: &Run,
     cell: &Cell,

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::Limits;
 use crate::module::{Rendered, Renderer, Transition};
 use crate::record::Recorder;
-use crate::scenario::{AgentProfile, ExpandError, ModuleProfile, NativeCommands, Placeholders, TaskChannel};
+use crate::scenario::{
+    AgentProfile, ExpandError, ModuleProfile, NativeCommands, Placeholders, TaskChannel,
+};
 use crate::workspace::{
     AgentApi, AgentApiError, HOME, StartPlan, Starting, Status, Workspace, WorkspaceError,
 };
@@ -147,7 +149,10 @@ impl Driver {
                 }
                 for (name, value) in [
                     ("CODER", "true".to_owned()),
-                    ("CODER_AGENT_URL", format!("http://{}/", workspace.gateway_address())),
+                    (
+                        "CODER_AGENT_URL",
+                        format!("http://{}/", workspace.gateway_address()),
+                    ),
                     ("CODER_WORKSPACE_AGENT_NAME", "main".to_owned()),
                     ("CODER_WORKSPACE_NAME", "workspace".to_owned()),
                     ("CODER_WORKSPACE_OWNER_NAME", "reprise".to_owned()),
@@ -176,7 +181,12 @@ impl Driver {
                 let told: Vec<String> = failures
                     .iter()
                     .map(|failure| {
-                        format!("script `{}`: {}; it wrote last: {}", failure.name, failure.problem, failure.tail.join(" / "))
+                        format!(
+                            "script `{}`: {}; it wrote last: {}",
+                            failure.name,
+                            failure.problem,
+                            failure.tail.join(" / ")
+                        )
                     })
                     .collect();
                 return Ok(failed(told.join("; ")));
@@ -201,7 +211,13 @@ impl Driver {
         else {
             return Ok(Outcome::Ok);
         };
-        let (code, tail) = run(workspace, recorder, commands.version.clone(), Duration::from_secs(60)).await?;
+        let (code, tail) = run(
+            workspace,
+            recorder,
+            commands.version.clone(),
+            Duration::from_secs(60),
+        )
+        .await?;
         Ok(match code {
             Some(0) => Outcome::Ok,
             _ => Outcome::Unknown {
@@ -226,7 +242,16 @@ impl Driver {
             } => {
                 let cold = commands.as_ref().map(|commands| commands.cold.as_slice());
                 let message = task_text(book);
-                told(workspace, recorder, cold, placeholders, message, wanted, limits).await
+                told(
+                    workspace,
+                    recorder,
+                    cold,
+                    placeholders,
+                    message,
+                    wanted,
+                    limits,
+                )
+                .await
             }
             Self::Module { .. } => Ok(match answered(workspace, wanted, limits.answer).await {
                 true => Outcome::Ok,
@@ -255,8 +280,19 @@ impl Driver {
                 placeholders,
                 ..
             } => {
-                let resumed = commands.as_ref().map(|commands| commands.resumed.as_slice());
-                told(workspace, recorder, resumed, placeholders, message, wanted, limits).await
+                let resumed = commands
+                    .as_ref()
+                    .map(|commands| commands.resumed.as_slice());
+                told(
+                    workspace,
+                    recorder,
+                    resumed,
+                    placeholders,
+                    message,
+                    wanted,
+                    limits,
+                )
+                .await
             }
             Self::Module { api, .. } => {
                 if let Err(reason) = send(*api, workspace, &message, limits.answer).await? {
@@ -324,7 +360,10 @@ impl Driver {
                         limits.settle.as_secs(),
                         status.as_str()
                     ),
-                    None => format!("the agent was not at rest after {} s: {silent}", limits.settle.as_secs()),
+                    None => format!(
+                        "the agent was not at rest after {} s: {silent}",
+                        limits.settle.as_secs()
+                    ),
                 }));
             }
             tokio::time::sleep(POLL).await;

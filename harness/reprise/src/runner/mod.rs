@@ -155,7 +155,10 @@ impl Run {
             });
         };
         if wanted.layer == Layer::Native && wanted.profile.native.is_none() {
-            return Err(format!("the profile of {} names no native commands", wanted.profile.name));
+            return Err(format!(
+                "the profile of {} names no native commands",
+                wanted.profile.name
+            ));
         }
         let installed: Installed = agent::obtain(
             &wanted.profile,

@@ -62,7 +62,10 @@ impl ModuleChoice {
         let builtin = profile.registry == Registry::Builtin
             && (self.registry.is_none() || self.module.is_none());
         if builtin {
-            let module = self.module.clone().unwrap_or_else(|| profile.source.clone());
+            let module = self
+                .module
+                .clone()
+                .unwrap_or_else(|| profile.source.clone());
             let source = Source::builtin(self.builtin_dir.clone())?;
             source.tree(&module)?;
             return Ok((source, module));
@@ -78,8 +81,8 @@ impl ModuleChoice {
             ..profile.source.clone()
         });
         if module.version.is_none() && !source.has_tree() {
-            let same = module.namespace == profile.source.namespace
-                && module.name == profile.source.name;
+            let same =
+                module.namespace == profile.source.namespace && module.name == profile.source.name;
             let newest = || async {
                 let versions = source.versions(&module.namespace, &module.name).await?;
                 Ok::<_, SourceError>(versions.into_iter().next())

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reprise_engine::Exec;
-use reprise_model::{
-    Act, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId,
-};
+use reprise_model::{Act, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -71,7 +69,12 @@ impl Walker<'_> {
                     self.act(Act::Task, async |walker| {
                         walker
                             .driver
-                            .task(&walker.workspace, &walker.recorder, &walker.book, &walker.limits)
+                            .task(
+                                &walker.workspace,
+                                &walker.recorder,
+                                &walker.book,
+                                &walker.limits,
+                            )
                             .await
                     })
                     .await?;
@@ -125,15 +128,19 @@ impl Walker<'_> {
         let act = Act::Render {
             transition: transition.as_str().to_owned(),
         };
-        self.act(act, async |walker| Ok(walker.driver.render(transition).await))
-            .await
+        self.act(act, async |walker| {
+            Ok(walker.driver.render(transition).await)
+        })
+        .await
     }
 
     async fn start(&mut self) -> Result<(), Halt> {
         self.render(Transition::Start).await?;
         let epoch = self.epoch;
         self.act(Act::Start { epoch }, async |walker| {
-            let plan = walker.driver.start_plan(&walker.workspace, &walker.book, &walker.programs);
+            let plan = walker
+                .driver
+                .start_plan(&walker.workspace, &walker.book, &walker.programs);
             let plan = match plan {
                 Ok(plan) => plan,
                 Err(error) => {
@@ -269,7 +276,9 @@ impl Walker<'_> {
             }
         }
         if let Some(messages) = self.driver.messages(&self.workspace).await {
-            let _ = self.recorder.log("agentapi-messages.json", &messages.to_string());
+            let _ = self
+                .recorder
+                .log("agentapi-messages.json", &messages.to_string());
         }
     }
 

@@ -153,7 +153,11 @@ impl Catalogue {
             .values()
             .find(|scenario| scenario.name.as_str() == given)
             .ok_or_else(|| {
-                unknown("scenario", given, self.scenarios.keys().map(ScenarioName::as_str))
+                unknown(
+                    "scenario",
+                    given,
+                    self.scenarios.keys().map(ScenarioName::as_str),
+                )
             })
     }
 }

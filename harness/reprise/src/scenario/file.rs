@@ -63,9 +63,9 @@ impl Document<'_> {
             return Err(self.error(message, None, ""));
         }
         // Read from the text again: a value no longer knows where it stood.
-        serde_yaml::with::singleton_map_recursive::deserialize(
-            serde_yaml::Deserializer::from_str(self.text),
-        )
+        serde_yaml::with::singleton_map_recursive::deserialize(serde_yaml::Deserializer::from_str(
+            self.text,
+        ))
         .map_err(|error| self.located(&error))
     }
 

@@ -140,7 +140,8 @@ impl AgentProfile {
         let document = Document { name: file, text };
         let profile: Self = document.read()?;
         if profile.native.is_none() && profile.module.is_none() {
-            let message = "neither `native` nor `module` is there, so the agent could not be started";
+            let message =
+                "neither `native` nor `module` is there, so the agent could not be started";
             return Err(document.about("name", message));
         }
         let known = Placeholders::default()

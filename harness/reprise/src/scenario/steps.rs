@@ -78,14 +78,23 @@ impl Scenario {
         }
         if self.steps[1..].contains(&StepFile::Start) {
             let error = document.about("steps", "`start` stands twice");
-            return Err(error.help("a workspace is started again by `restart: stop` or `restart: kill`"));
+            return Err(
+                error.help("a workspace is started again by `restart: stop` or `restart: kill`")
+            );
         }
-        let tasks = self.steps.iter().filter(|step| **step == StepFile::Task).count();
+        let tasks = self
+            .steps
+            .iter()
+            .filter(|step| **step == StepFile::Task)
+            .count();
         if tasks > 1 {
             return Err(document.about("task", "`task` stands more than once"));
         }
         let task = self.steps.iter().position(|step| *step == StepFile::Task);
-        let follow_up = self.steps.iter().position(|step| *step == StepFile::FollowUp);
+        let follow_up = self
+            .steps
+            .iter()
+            .position(|step| *step == StepFile::FollowUp);
         if follow_up.is_some_and(|follow_up| task.is_none_or(|task| follow_up < task)) {
             return Err(document.about("follow_up", "there is no task before this to follow up"));
         }
@@ -98,10 +107,12 @@ impl Scenario {
         for check in &self.checks {
             if reprise_check::find(check).is_none() {
                 let error = document.about(check.as_str(), format!("there is no check `{check}`"));
-                return Err(match nearest(check.as_str(), CHECKS.iter().map(|check| check.name)) {
-                    Some(name) => error.help(format!("did you mean `{name}`?")),
-                    None => error.help("`reprise list checks` names them"),
-                });
+                return Err(
+                    match nearest(check.as_str(), CHECKS.iter().map(|check| check.name)) {
+                        Some(name) => error.help(format!("did you mean `{name}`?")),
+                        None => error.help("`reprise list checks` names them"),
+                    },
+                );
             }
         }
         Ok(())
@@ -116,10 +127,9 @@ mod tests {
 
     fn refused(text: &str) -> String {
         let error = Scenario::parse("bad.yaml", text).expect_err("it is not a scenario");
-        let handler = miette::GraphicalReportHandler::new_themed(
-            miette::GraphicalTheme::unicode_nocolor(),
-        )
-        .with_width(100);
+        let handler =
+            miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
+                .with_width(100);
         let mut shown = String::new();
         handler
             .render_report(&mut shown, &error)
@@ -138,11 +148,23 @@ mod tests {
     fn points_at_what_is_wrong() {
         insta::assert_snapshot!("unknown_key", refused(&GOOD.replace("summary", "sumary")));
         insta::assert_snapshot!("unknown_step", refused(&GOOD.replace("- task", "- tusk")));
-        insta::assert_snapshot!("unknown_restart", refused(&GOOD.replace("restart: stop", "restart: softly")));
-        insta::assert_snapshot!("unknown_check", refused(&GOOD.replace("session_continues", "session_continue")));
-        insta::assert_snapshot!("follow_up_without_task", refused(&GOOD.replace("  - task\n", "")));
+        insta::assert_snapshot!(
+            "unknown_restart",
+            refused(&GOOD.replace("restart: stop", "restart: softly"))
+        );
+        insta::assert_snapshot!(
+            "unknown_check",
+            refused(&GOOD.replace("session_continues", "session_continue"))
+        );
+        insta::assert_snapshot!(
+            "follow_up_without_task",
+            refused(&GOOD.replace("  - task\n", ""))
+        );
         insta::assert_snapshot!("not_yaml", refused("name: [\n"));
-        insta::assert_snapshot!("no_check", refused(&GOOD.replace("[session_continues]", "[]")));
+        insta::assert_snapshot!(
+            "no_check",
+            refused(&GOOD.replace("[session_continues]", "[]"))
+        );
     }
 
     #[test]

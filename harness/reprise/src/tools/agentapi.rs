@@ -129,7 +129,13 @@ async fn build_proxy(tools: &Tools, wanted: &Version, entry: &str) -> Result<Too
     go::build_release(module, &version, module, workshop.path(), &program)
         .await
         .map_err(|error| error.to_string())?;
-    keep(tools, &program, wanted, entry, "built from the Go module proxy")
+    keep(
+        tools,
+        &program,
+        wanted,
+        entry,
+        "built from the Go module proxy",
+    )
 }
 
 fn keep(

@@ -30,14 +30,20 @@ pub(super) enum GoError {
 fn go() -> Result<Command, GoError> {
     let program = on_path("go").ok_or(GoError::NotInstalled)?;
     let mut command = Command::new(program);
-    command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod -buildvcs=false");
+    command
+        .env("CGO_ENABLED", "0")
+        .env("GOFLAGS", "-mod=mod -buildvcs=false");
     Ok(command)
 }
 
 /// Builds the main package of a source tree.
 pub(super) async fn build_tree(tree: &Path, to: &Path) -> Result<(), GoError> {
     let mut command = go()?;
-    command.current_dir(tree).args(["build", "-trimpath", "-o"]).arg(to).arg(".");
+    command
+        .current_dir(tree)
+        .args(["build", "-trimpath", "-o"])
+        .arg(to)
+        .arg(".");
     run(&mut command).await?;
     Ok(())
 }

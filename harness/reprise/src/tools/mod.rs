@@ -126,7 +126,11 @@ impl Tools {
     ///
     /// # Errors
     /// With what each link said of each version.
-    pub async fn agentapi(&self, versions: &[Version], progress: Progress<'_>) -> Result<Tool, Tried> {
+    pub async fn agentapi(
+        &self,
+        versions: &[Version],
+        progress: Progress<'_>,
+    ) -> Result<Tool, Tried> {
         agentapi::find(self, versions, progress).await
     }
 

@@ -100,7 +100,10 @@ async fn fetch(package: &NpmPackage, workshop: &Path) -> Result<PathBuf, String>
             .map(|token| format!("Bearer {token}"))
             .or_else(|| {
                 let (user, password) = credentials.username_password()?;
-                Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+                Some(format!(
+                    "Basic {}",
+                    STANDARD.encode(format!("{user}:{password}"))
+                ))
             })
     });
     // Where every registry of npm's kind keeps a package's tarball.

@@ -52,7 +52,10 @@ pub(super) async fn find(tools: &Tools, progress: Progress<'_>) -> Result<Provid
     let entry = "terraform-mirror";
     let root = tools.cache.entry(entry);
     let file = |host: &str| {
-        format!("{host}/coder/coder/{VERSION}/{}/terraform-provider-coder_v{VERSION}", platform())
+        format!(
+            "{host}/coder/coder/{VERSION}/{}/terraform-provider-coder_v{VERSION}",
+            platform()
+        )
     };
     // OpenTofu looks for the same provider under its own registry's name.
     let hosts = ["registry.terraform.io", "registry.opentofu.org"];
@@ -70,7 +73,9 @@ pub(super) async fn find(tools: &Tools, progress: Progress<'_>) -> Result<Provid
     if on_path("go").is_none() {
         return Ok(Provider::Direct);
     }
-    progress(&format!("building Coder's Terraform provider {VERSION} with Go"));
+    progress(&format!(
+        "building Coder's Terraform provider {VERSION} with Go"
+    ));
     let built = async {
         let workshop = tools.cache.workshop().map_err(|error| error.to_string())?;
         let program = workshop.path().join("provider");

@@ -50,21 +50,35 @@ pub(super) async fn find(tools: &Tools, progress: Progress<'_>) -> Result<Tool, 
         match version(&path).await {
             Ok(version) => {
                 let from = format!("{name} on PATH");
-                return Ok(Tool { path, version, from });
+                return Ok(Tool {
+                    path,
+                    version,
+                    from,
+                });
             }
             Err(why) => chain.says("PATH", why),
         }
     }
     for (entry, from) in [
-        (format!("opentofu-{RELEASE}"), "OpenTofu's release, from the cache"),
-        (format!("opentofu-{BUILT}"), "OpenTofu built with Go, from the cache"),
+        (
+            format!("opentofu-{RELEASE}"),
+            "OpenTofu's release, from the cache",
+        ),
+        (
+            format!("opentofu-{BUILT}"),
+            "OpenTofu built with Go, from the cache",
+        ),
     ] {
         let path = tools.cache.entry(&entry);
         if path.is_file()
             && let Ok(version) = version(&path).await
         {
             let from = from.to_owned();
-            return Ok(Tool { path, version, from });
+            return Ok(Tool {
+                path,
+                version,
+                from,
+            });
         }
     }
     chain.says("cache", "not there");
@@ -105,7 +119,13 @@ async fn download(tools: &Tools, url: &str, pin: &Pin) -> Result<Tool, String> {
         Ok(())
     };
     unpack().map_err(|error| format!("cannot unpack {url}: {error}"))?;
-    kept(tools, &program, &format!("opentofu-{RELEASE}"), "OpenTofu's release").await
+    kept(
+        tools,
+        &program,
+        &format!("opentofu-{RELEASE}"),
+        "OpenTofu's release",
+    )
+    .await
 }
 
 async fn build(tools: &Tools) -> Result<Tool, String> {
@@ -116,7 +136,13 @@ async fn build(tools: &Tools) -> Result<Tool, String> {
     go::build_release(module, BUILT, package, workshop.path(), &program)
         .await
         .map_err(|error| error.to_string())?;
-    kept(tools, &program, &format!("opentofu-{BUILT}"), "OpenTofu built with Go").await
+    kept(
+        tools,
+        &program,
+        &format!("opentofu-{BUILT}"),
+        "OpenTofu built with Go",
+    )
+    .await
 }
 
 async fn kept(tools: &Tools, program: &Path, entry: &str, from: &str) -> Result<Tool, String> {
@@ -126,7 +152,11 @@ async fn kept(tools: &Tools, program: &Path, entry: &str, from: &str) -> Result<
         .map_err(|error| error.to_string())?;
     let version = version(&path).await?;
     let from = from.to_owned();
-    Ok(Tool { path, version, from })
+    Ok(Tool {
+        path,
+        version,
+        from,
+    })
 }
 
 pub(super) fn executable(path: &Path) -> io::Result<()> {

@@ -103,7 +103,9 @@ impl AgentApi {
         struct Said {
             status: Status,
         }
-        let body = self.request(workspace, "GET", "/status", Vec::new()).await?;
+        let body = self
+            .request(workspace, "GET", "/status", Vec::new())
+            .await?;
         serde_json::from_str::<Said>(&body)
             .map(|said| said.status)
             .map_err(|error| AgentApiError::Refused {
@@ -117,7 +119,9 @@ impl AgentApi {
     /// # Errors
     /// If it does not answer.
     pub async fn messages(self, workspace: &Workspace) -> Result<Value, AgentApiError> {
-        let body = self.request(workspace, "GET", "/messages", Vec::new()).await?;
+        let body = self
+            .request(workspace, "GET", "/messages", Vec::new())
+            .await?;
         Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 

@@ -112,9 +112,7 @@ impl Events {
         } else if state.finished {
             Starting::Ready
         } else {
-            Starting::Ended {
-                tail: state.noise,
-            }
+            Starting::Ended { tail: state.noise }
         }
     }
 

@@ -150,9 +150,8 @@ impl Workspace {
         limit: Duration,
     ) -> Result<Starting, WorkspaceError> {
         self.gateway.set_epoch(epoch);
-        let path = format!(
-            "{TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        );
+        let path =
+            format!("{TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         let mut env = BTreeMap::from([
             ("HOME".to_owned(), HOME.to_owned()),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
@@ -207,8 +206,7 @@ impl Workspace {
         if let Some(door) = started.door {
             self.gateway.serve(door).map_err(WorkspaceError::Gateway)?;
         }
-        let mut events =
-            events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
+        let mut events = events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
         let starting = events.start_finished(limit).await;
         self.running = Some(Running {
             instance: started.instance,
