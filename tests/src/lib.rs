@@ -32,3 +32,20 @@ pub fn required(part: &str) -> bool {
             .any(|named| named == part || named == "all")
     })
 }
+
+/// Where the sources are that tests may use instead of the public ones: `REPRISE_SHARED`.
+#[must_use]
+pub fn shared() -> Option<PathBuf> {
+    std::env::var_os("REPRISE_SHARED")
+        .map(PathBuf::from)
+        .filter(|path| path.is_dir())
+}
+
+/// Ends a test that this machine cannot run, saying why.
+///
+/// # Errors
+/// Never: a part that is required must not come here.
+pub fn skipped(reason: &str) -> Result<(), libtest_mimic::Failed> {
+    eprintln!("skipped: {reason}");
+    Ok(())
+}

@@ -8,14 +8,16 @@ use reprise_engine::conformance::{Bench, CASES};
 use reprise_engine::docker::Docker;
 use reprise_engine::sandbox::Sandbox;
 use reprise_tests::{program, required};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
-fn trials(
-    engine: &'static str,
-    connect: fn(&tokio::runtime::Runtime, &tempfile::TempDir) -> Result<Arc<dyn Engine>, String>,
-) -> impl Iterator<Item = Trial> {
+/// Connects to an engine that keeps its state in a directory of the test's own.
+type Connect = fn(&Runtime, &TempDir) -> Result<Arc<dyn Engine>, String>;
+
+fn trials(engine: &'static str, connect: Connect) -> impl Iterator<Item = Trial> {
     CASES.iter().map(move |case| {
         Trial::test(format!("{engine}::{}", case.name), move || {
-            let runtime = tokio::runtime::Runtime::new()?;
+            let runtime = Runtime::new()?;
             let state = tempfile::tempdir()?;
             match connect(&runtime, &state) {
                 Ok(engine) => {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -226,15 +226,10 @@ impl Init {
             .min();
         let notice = match next {
             None => self.notices.recv().ok(),
-            Some(at) => {
-                match self
-                    .notices
-                    .recv_timeout(at.saturating_duration_since(Instant::now()))
-                {
-                    Ok(notice) => Some(notice),
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-                }
-            }
+            Some(at) => self
+                .notices
+                .recv_timeout(at.saturating_duration_since(Instant::now()))
+                .ok(),
         };
         match notice {
             Some(Notice::Say(event)) => say(&event),

@@ -20,7 +20,7 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Measure agents: run scenarios, record them, judge them
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Name what can be measured
     List(ListArgs),
     /// Judge recorded runs again, without running anything
@@ -110,7 +110,7 @@ pub(super) struct RunArgs {
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
-    /// Cells measured at once [default: one for each processor]
+    /// Cells measured at once [default: two for each processor]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: Option<u16>,
     /// Keep workspaces for a look; `reprise gc` removes them
@@ -163,6 +163,9 @@ pub(super) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
+    /// Obtain what is missing: download, build, make the base image
+    #[arg(long)]
+    pub(super) obtain: bool,
     /// Where AgentAPI's sources come from [default: its public repository]
     #[arg(long, env = "REPRISE_AGENTAPI_SOURCE", value_name = "PLACE")]
     pub(super) agentapi_source: Option<String>,

@@ -1,5 +1,5 @@
 //! `reprise doctor`: what each chain gives on this machine, and what cannot be measured for want of it. Nothing is fetched or
-//! built.
+//! built unless it is asked to obtain what is missing.
 
 use reprise_engine::Engine;
 use reprise_engine::sandbox::Sandbox;
@@ -21,7 +21,11 @@ fn say(good: bool, name: &str, what: &str) {
 }
 
 async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
-    let silent = |_: &str| ();
+    let progress = |what: &str| {
+        if args.obtain {
+            eprintln!("preparing: {what}");
+        }
+    };
     println!("Engines");
     let sandbox = match Sandbox::check() {
         Ok(()) => places::sandbox()?
@@ -31,7 +35,17 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         Err(missing) => Err(missing.to_string()),
     };
     let docker = match places::docker().await {
-        Ok(docker) => docker.version().await.map_err(|error| error.to_string()),
+        Ok(docker) => {
+            let prepared = if args.obtain {
+                docker.prepare(&progress).await
+            } else {
+                Ok(())
+            };
+            match prepared {
+                Ok(()) => docker.version().await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
         Err(missing) => Err(missing.to_string()),
     };
     let mut engines = 0;
@@ -43,9 +57,21 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         }
     }
     let tools = Tools::new(Cache::of_user(), args.agentapi_source.clone());
-    let looking = tools.only_looking();
+    let looking = if args.obtain {
+        tools.clone()
+    } else {
+        tools.only_looking()
+    };
+    // What would help, where nothing was tried yet.
+    let would = |what: &str| {
+        if args.obtain {
+            String::new()
+        } else {
+            format!("; {what}")
+        }
+    };
     println!("Tools (kept in {})", tools.cache().root().display());
-    match looking.terraform(&silent).await {
+    match looking.terraform(&progress).await {
         Ok(tool) => say(
             true,
             "terraform",
@@ -54,15 +80,18 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         Err(tried) => say(
             false,
             "terraform",
-            &format!("{tried}; `reprise run` tries OpenTofu's release, then a build with Go"),
+            &format!(
+                "{tried}{}",
+                would("`reprise run` tries OpenTofu's release, then a build with Go")
+            ),
         ),
     }
-    match looking.provider(&silent).await {
+    match looking.provider(&progress).await {
         Ok(provider) => say(true, "coder provider", &provider.describe()),
         Err(tried) => say(
             false,
             "coder provider",
-            &format!("{tried}; `reprise run` builds it with Go"),
+            &format!("{tried}{}", would("`reprise run` builds it with Go")),
         ),
     }
     let catalogue = Catalogue::builtin()?;
@@ -71,7 +100,7 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     for profile in catalogue.agents() {
         for layer in [Layer::Native, Layer::Module] {
             let name = format!("{}/{layer}", profile.name);
-            match agent::obtain(profile, layer, &looking, &program, &silent).await {
+            match agent::obtain(profile, layer, &looking, &program, &progress).await {
                 Ok(installed) => {
                     let versions: Vec<String> = installed
                         .versions
@@ -83,7 +112,7 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
                 Err(why) => say(
                     false,
                     &name,
-                    &format!("{why}; `reprise run` tries to obtain it"),
+                    &format!("{why}{}", would("`reprise run` tries to obtain it")),
                 ),
             }
         }

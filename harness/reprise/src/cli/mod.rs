@@ -39,7 +39,7 @@ where
         .with_writer(std::io::stderr)
         .init();
     let result = match cli.command {
-        Command::Run(args) => run::main(args),
+        Command::Run(args) => run::main(*args),
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Doctor(args) => doctor::main(&args),

@@ -137,7 +137,8 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
         program: places::program()?,
         directory: directory.clone(),
         jobs: args.jobs.map_or_else(
-            || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            // A cell mostly waits for its agent to come to rest.
+            || 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             usize::from,
         ),
         keep: args.keep,

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Formatting, lints, licences, and that what is generated is what is checked in.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '== %s\n' "$*" >&2; }
+
+say "formatting"
+cargo fmt --all --check
+
+say "lints"
+cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+say "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+
+say "licences and sources"
+if ! cargo deny --version > /dev/null 2>&1; then
+  cargo install --quiet --locked cargo-deny --target-dir "${CARGO_TARGET_DIR:-target}/tools"
+fi
+cargo deny --workspace check --config .config/deny.toml licenses bans sources

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what the tests need and runs them all.
+#
+#   ci/test.sh [ARGUMENTS OF cargo nextest run]
+#
+# REPRISE_REQUIRE names parts whose absence is a failure instead of a skip: sandbox, docker, goose, reference, native,
+# module, registry, or all. With `docker` in it and no daemon answering, one is installed and started, and ended again.
+# REPRISE_SHARED names a folder with bundles of the module registry and of AgentAPI, where the public ones are out of reach.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+has() { command -v "$1" > /dev/null 2>&1; }
+requires() { case ",${REPRISE_REQUIRE:-}," in *",$1,"* | *,all,*) true ;; *) false ;; esac; }
+say() { printf '== %s\n' "$*" >&2; }
+
+install() {
+  if has apt-get && [ "$(id -u)" = 0 ]; then
+    say "installing $*"
+    [ -n "${apt_updated:-}" ] || { apt-get update -q > /dev/null; apt_updated=1; }
+    DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$@" > /dev/null
+  else
+    say "please install: $*"
+  fi
+}
+
+# What modules' scripts call in a sandbox, whose programs are this machine's.
+missing=()
+for command in curl jq git; do has "$command" || missing+=("$command"); done
+[ ${#missing[@]} = 0 ] || install "${missing[@]}"
+
+if ! cargo nextest --version > /dev/null 2>&1; then
+  say "installing cargo-nextest (some minutes, once)"
+  cargo install --quiet --locked cargo-nextest --no-default-features --features default-no-update \
+    --target-dir "${CARGO_TARGET_DIR:-target}/tools"
+fi
+
+if requires docker && ! docker version > /dev/null 2>&1; then
+  install docker.io iptables debootstrap
+  say "starting dockerd"
+  mkdir -p target
+  dockerd > target/dockerd.log 2>&1 &
+  dockerd_pid=$!
+  trap 'kill "$dockerd_pid" 2> /dev/null; wait "$dockerd_pid" 2> /dev/null || true' EXIT
+  for _ in $(seq 1 120); do
+    docker version > /dev/null 2>&1 && break
+    kill -0 "$dockerd_pid" 2> /dev/null || { tail -n 20 target/dockerd.log >&2; exit 1; }
+    sleep 0.5
+  done
+  docker version > /dev/null 2>&1 || { say "dockerd did not answer in a minute"; exit 1; }
+fi
+# A daemon may be there without what builds the base image.
+! requires docker || has debootstrap || install debootstrap
+
+say "building"
+cargo build --quiet --workspace --all-targets
+
+# Once, here: tests that run side by side would each obtain the same.
+say "obtaining tools"
+agentapi=()
+[ -z "${REPRISE_SHARED:-}" ] || agentapi=(--agentapi-source "$REPRISE_SHARED/upstream/coder-agentapi.bundle")
+"$(cargo metadata --format-version 1 --no-deps | jq -r .target_directory)/$(rustc -vV | sed -n 's/^host: //p')/debug/reprise" \
+  doctor --obtain "${agentapi[@]}" || say "not everything could be obtained; tests say what they miss"
+
+say "testing"
+cargo nextest run --workspace "$@"

@@ -1,0 +1,277 @@
+//! The mission, end to end: each (engine, agent, scenario) is one test that runs the program as a user would and compares
+//! which checks fail with which should.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use reprise_tests::{program, required, shared, skipped};
+use serde_json::Value;
+
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Subject {
+    /// How tests are called.
+    name: &'static str,
+    agent: &'static str,
+    layer: &'static str,
+    /// A module instead of the profile's.
+    module: Option<&'static str>,
+    /// Whether it needs the public registry's releases.
+    released: bool,
+    /// The scenarios, each with the checks that must fail.
+    scenarios: &'static [(&'static str, &'static [&'static str])],
+}
+
+const HEALTHY: &[(&str, &[&str])] = &[
+    ("cold_start", &[]),
+    ("warm_restart", &[]),
+    ("three_restarts", &[]),
+    ("crash_restart", &[]),
+    ("sqlite_sidecars", &[]),
+];
+
+/// What goose's released module does at every restart.
+const FRESH_AND_TOLD_AGAIN: &[&str] = &["prompt_not_resent", "session_continues"];
+
+const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "goose_native",
+        agent: "goose",
+        layer: "native",
+        module: None,
+        released: false,
+        scenarios: HEALTHY,
+    },
+    Subject {
+        name: "goose_module_3_0_1",
+        agent: "goose",
+        layer: "module",
+        module: Some("coder/goose@3.0.1"),
+        released: true,
+        scenarios: &[
+            ("cold_start", &[]),
+            ("warm_restart", FRESH_AND_TOLD_AGAIN),
+            ("three_restarts", FRESH_AND_TOLD_AGAIN),
+            ("crash_restart", FRESH_AND_TOLD_AGAIN),
+            ("sqlite_sidecars", &[]),
+        ],
+    },
+    Subject {
+        name: "reference_native",
+        agent: "reference",
+        layer: "native",
+        module: None,
+        released: false,
+        scenarios: HEALTHY,
+    },
+    Subject {
+        name: "reference_module",
+        agent: "reference",
+        layer: "module",
+        module: None,
+        released: false,
+        scenarios: HEALTHY,
+    },
+    Subject {
+        name: "fault_prompt_resent",
+        agent: "reference",
+        layer: "module",
+        module: Some("reprise/reference-prompt-resent"),
+        released: false,
+        scenarios: &[
+            ("warm_restart", &["prompt_not_resent"]),
+            ("sqlite_sidecars", &[]),
+        ],
+    },
+    Subject {
+        name: "fault_session_in_tmp",
+        agent: "reference",
+        layer: "module",
+        module: Some("reprise/reference-session-in-tmp"),
+        released: false,
+        scenarios: &[
+            ("warm_restart", &["session_continues"]),
+            ("sqlite_sidecars", &[]),
+        ],
+    },
+    Subject {
+        name: "fault_wal_deleted",
+        agent: "reference",
+        layer: "module",
+        module: Some("reprise/reference-wal-deleted"),
+        released: false,
+        scenarios: &[
+            ("warm_restart", &[]),
+            ("sqlite_sidecars", &["sidecars_preserved"]),
+        ],
+    },
+    Subject {
+        name: "fault_database_copied",
+        agent: "reference",
+        layer: "module",
+        module: Some("reprise/reference-database-copied"),
+        released: false,
+        scenarios: &[
+            ("warm_restart", &[]),
+            ("sqlite_sidecars", &["sidecars_preserved"]),
+        ],
+    },
+];
+
+fn measure(
+    subject: Subject,
+    engine: &str,
+    scenario: &str,
+    runs: &Path,
+) -> Result<(i32, Value), Failed> {
+    let mut command = Command::new(program());
+    command
+        .args(["run", subject.agent, "--engine", engine])
+        .args(["--layer", subject.layer, "--scenario", scenario])
+        .args(["--require", "all", "--format", "json", "--runs"])
+        .arg(runs);
+    if let Some(module) = subject.module {
+        command.args(["--module", module]);
+    }
+    if let Some(shared) = shared() {
+        command.env(
+            "REPRISE_AGENTAPI_SOURCE",
+            shared.join("upstream/coder-agentapi.bundle"),
+        );
+        if subject.released {
+            command.env(
+                "REPRISE_REGISTRY",
+                shared.join("upstream/coder-registry.bundle"),
+            );
+        }
+    }
+    let output = command.output()?;
+    let code = output.status.code().unwrap_or(-1);
+    let results = serde_json::from_slice(&output.stdout).map_err(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("exit {code}, no results ({error}):\n{said}")
+    })?;
+    Ok((code, results))
+}
+
+/// The directory of a failed test's runs stays, for a look.
+fn runs_dir(test: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test.replace("::", "-"));
+    let _ = std::fs::remove_dir_all(&dir);
+    dir
+}
+
+fn trial(
+    subject: Subject,
+    engine: &'static str,
+    scenario: &'static str,
+    fails: &'static [&'static str],
+) -> Trial {
+    let name = format!("{engine}::{}::{scenario}", subject.name);
+    let test = name.clone();
+    Trial::test(name, move || {
+        let runs = runs_dir(&test);
+        let (code, results) = measure(subject, engine, scenario, &runs)?;
+        if let Some(missing) = results["not_measured"].get(0) {
+            let reason = missing["reason"].as_str().unwrap_or_default();
+            let part = if subject.released {
+                "registry"
+            } else {
+                subject.agent
+            };
+            return if required(part) || required(subject.layer) {
+                Err(reason.into())
+            } else {
+                skipped(reason)
+            };
+        }
+        if code == 69 && !required(engine) {
+            return skipped("the engine cannot be used here");
+        }
+        let result = &results["results"][0];
+        let verdicts = result["verdicts"]
+            .as_array()
+            .ok_or("there are no verdicts")?;
+        let failing = |judgement: &str| -> BTreeSet<&str> {
+            verdicts
+                .iter()
+                .filter(|verdict| verdict["judgement"] == judgement)
+                .filter_map(|verdict| verdict["check"].as_str())
+                .collect()
+        };
+        let wanted: BTreeSet<&str> = fails.iter().copied().collect();
+        let inconclusive = failing("inconclusive");
+        if failing("fail") != wanted || !inconclusive.is_empty() {
+            return Err(format!(
+                "these should fail: {wanted:?}\nthese did: {:?}, inconclusive: {inconclusive:?}\n{result:#}",
+                failing("fail")
+            )
+            .into());
+        }
+        let expected = i32::from(!wanted.is_empty());
+        if code != expected {
+            return Err(format!("exit code {code} where {expected} was due").into());
+        }
+        std::fs::remove_dir_all(&runs)?;
+        Ok(())
+    })
+}
+
+/// Whether an engine can be used here; the reason if not.
+fn engine(name: &str) -> Result<(), String> {
+    let output = Command::new(program())
+        .arg("doctor")
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find(|line| line.contains(&format!(" {name}:")))
+        .unwrap_or_default();
+    if line.trim_start().starts_with("ok") {
+        Ok(())
+    } else {
+        Err(line.trim().to_owned())
+    }
+}
+
+fn main() {
+    let args = Arguments::from_args();
+    let mut trials = Vec::new();
+    for engine_name in ["sandbox", "docker"] {
+        for subject in SUBJECTS {
+            for (scenario, fails) in subject.scenarios {
+                trials.push(trial(*subject, engine_name, scenario, fails));
+            }
+        }
+    }
+    // Listing must not ask the machine; only a run does, once for each engine that is left out.
+    let listing = args.list;
+    if !listing {
+        for name in ["sandbox", "docker"] {
+            let wanted = trials.iter().any(|trial| {
+                trial.name().starts_with(name)
+                    && args
+                        .filter
+                        .as_ref()
+                        .is_none_or(|filter| trial.name().contains(filter.as_str()))
+            });
+            if !wanted || required(name) {
+                continue;
+            }
+            if let Err(reason) = engine(name) {
+                eprintln!("skipped: {reason}");
+                trials.retain(|trial| !trial.name().starts_with(name));
+                // A filter for a single test must still find it.
+                if args.exact
+                    && let Some(filter) = &args.filter
+                {
+                    trials.push(Trial::test(filter.clone(), move || skipped(&reason)));
+                }
+            }
+        }
+    }
+    libtest_mimic::run(&args, trials).exit();
+}
