@@ -18,4 +18,4 @@ say "licences and sources"
 if ! cargo deny --version > /dev/null 2>&1; then
   cargo install --quiet --locked cargo-deny --target-dir "${CARGO_TARGET_DIR:-target}/tools"
 fi
-cargo deny --workspace check --config .config/deny.toml licenses bans sources
+cargo deny --workspace --config .config/deny.toml check licenses bans sources

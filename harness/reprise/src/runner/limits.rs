@@ -19,15 +19,16 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The usual limits, with this one for a whole cell; no other is longer.
+    /// The usual limits, with this one for a whole cell; every other is a part of it, so that what took too long is named
+    /// before the cell as a whole is ended.
     #[must_use]
     pub fn of_cell(cell: Duration) -> Self {
-        let at_most = |seconds| Duration::from_secs(seconds).min(cell);
+        let at_most = |seconds, part| Duration::from_secs(seconds).min(cell / part);
         Self {
             cell,
-            start: at_most(180),
-            answer: at_most(60),
-            settle: at_most(90),
+            start: at_most(180, 2),
+            answer: at_most(60, 4),
+            settle: at_most(90, 4),
             quiet: Duration::from_secs(3),
         }
     }
