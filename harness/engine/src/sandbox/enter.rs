@@ -35,7 +35,7 @@ pub(crate) struct Order {
     pub(crate) privileged: bool,
 }
 
-/// The role of going in; `order` is an [`Order`] in JSON.
+/// The role of going in; `order` says what and where, in JSON.
 #[must_use]
 pub fn main(order: &str) -> ExitCode {
     match enter(order) {

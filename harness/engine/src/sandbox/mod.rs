@@ -28,8 +28,8 @@ pub use enter::main as enter_main;
 pub use world::main as world_main;
 
 use crate::{
-    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, Missing, Progress, Route,
-    StartSpec, Started,
+    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Missing, Progress,
+    Route, StartSpec, Started,
 };
 use store::{Record, Store};
 
@@ -276,9 +276,13 @@ impl Engine for Sandbox {
     }
 
     async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
-        for (instance, record) in self.store.instances()? {
-            if record.is_some_and(|record| record.labels.workspace == workspace) {
-                self.kill(&instance).await?;
+        for leftover in self.store.leftovers()? {
+            let ours = leftover
+                .labels
+                .as_ref()
+                .is_some_and(|labels| labels.workspace == workspace);
+            if ours && leftover.kind == LeftoverKind::Instance {
+                self.kill(&InstanceId(leftover.name)).await?;
             }
         }
         self.store.remove_volume(workspace)
@@ -290,9 +294,9 @@ impl Engine for Sandbox {
 
     async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError> {
         match leftover.kind {
-            crate::LeftoverKind::Instance => self.kill(&InstanceId(leftover.name.clone())).await,
-            crate::LeftoverKind::Route => Ok(()),
-            crate::LeftoverKind::Volume => self.store.remove_volume_named(&leftover.name),
+            LeftoverKind::Instance => self.kill(&InstanceId(leftover.name.clone())).await,
+            LeftoverKind::Route => Ok(()),
+            LeftoverKind::Volume => self.store.remove_volume_named(&leftover.name),
         }
     }
 }

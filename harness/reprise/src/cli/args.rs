@@ -96,13 +96,23 @@ pub(super) struct RunArgs {
     #[arg(short, long)]
     pub(super) engine: Option<EngineArg>,
     /// A module registry: a checkout (its working tree is measured), a git URL, or a bundle [default: the public one]
-    #[arg(long, env = "REPRISE_REGISTRY", value_name = "PLACE")]
+    #[arg(
+        long,
+        env = "REPRISE_REGISTRY",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
     pub(super) registry: Option<String>,
     /// The module to measure, such as coder/goose@3.0.1
     #[arg(long, value_name = "NS/NAME[@VERSION]")]
     pub(super) module: Option<ModuleRef>,
     /// Where AgentAPI's sources come from [default: its public repository]
-    #[arg(long, env = "REPRISE_AGENTAPI_SOURCE", value_name = "PLACE")]
+    #[arg(
+        long,
+        env = "REPRISE_AGENTAPI_SOURCE",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
     pub(super) agentapi_source: Option<String>,
     /// Cells that must be measured: AGENT, AGENT/LAYER, AGENT/LAYER/SCENARIO or all
     #[arg(long, value_name = "CELLS", value_delimiter = ',')]
@@ -167,7 +177,12 @@ pub(super) struct DoctorArgs {
     #[arg(long)]
     pub(super) obtain: bool,
     /// Where AgentAPI's sources come from [default: its public repository]
-    #[arg(long, env = "REPRISE_AGENTAPI_SOURCE", value_name = "PLACE")]
+    #[arg(
+        long,
+        env = "REPRISE_AGENTAPI_SOURCE",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
     pub(super) agentapi_source: Option<String>,
 }
 

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use reprise_engine::{
     Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress, START_FILES,
-    StartSpec, TOOLS_DIR,
+    StartSpec, Started, TOOLS_DIR,
 };
 use reprise_gateway::Gateway;
 use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+use tokio::task::JoinHandle;
 
 use crate::record::{RecordError, Recorder};
 
@@ -88,6 +89,9 @@ pub struct Workspace {
     gateway: Gateway,
     recorder: Arc<Recorder>,
     program: PathBuf,
+    /// A start that is under way. It is never cut off in the middle: what an engine has begun to make could not be found
+    /// and removed then.
+    starting: Option<JoinHandle<Result<Started, EngineError>>>,
     running: Option<Running>,
 }
 
@@ -123,6 +127,7 @@ impl Workspace {
             gateway,
             recorder,
             program,
+            starting: None,
             running: None,
         })
     }
@@ -198,7 +203,13 @@ impl Workspace {
                 content: serde_json::to_string(&init).expect("a spec is JSON"),
             }],
         };
-        let started = self.engine.start(&spec).await?;
+        let engine = Arc::clone(&self.engine);
+        let starting = self
+            .starting
+            .insert(tokio::spawn(async move { engine.start(&spec).await }));
+        let started = starting.await;
+        self.starting = None;
+        let started = started.expect("an engine does not panic and is not aborted")?;
         self.recorder.observe(Observation::Instance {
             epoch,
             id: started.instance.clone(),
@@ -293,6 +304,10 @@ impl Workspace {
     /// If something of it is left.
     pub async fn delete(&mut self) -> Result<(), WorkspaceError> {
         self.running = None;
+        if let Some(starting) = self.starting.take() {
+            // Whether it came up or not, now it can be seen.
+            let _ = starting.await;
+        }
         Ok(self.engine.delete(self.labels.workspace).await?)
     }
 }
