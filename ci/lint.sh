@@ -16,6 +16,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 
 say "licences and sources"
 if ! cargo deny --version > /dev/null 2>&1; then
-  cargo install --quiet --locked cargo-deny --target-dir "${CARGO_TARGET_DIR:-target}/tools"
+  # From elsewhere: this project's build settings are not meant for it.
+  (cd / && cargo install --quiet --locked cargo-deny)
 fi
 cargo deny --workspace --config .config/deny.toml check licenses bans sources

@@ -30,8 +30,8 @@ for command in curl jq git; do has "$command" || missing+=("$command"); done
 
 if ! cargo nextest --version > /dev/null 2>&1; then
   say "installing cargo-nextest (some minutes, once)"
-  cargo install --quiet --locked cargo-nextest --no-default-features --features default-no-update \
-    --target-dir "${CARGO_TARGET_DIR:-target}/tools"
+  # From elsewhere: this project's build settings are not meant for it.
+  (cd / && cargo install --quiet --locked cargo-nextest --no-default-features --features default-no-update)
 fi
 
 if requires docker && ! docker version > /dev/null 2>&1; then

@@ -1,5 +1,7 @@
 //! What the end-to-end tests share: the built program, and what this machine must have.
 
+pub mod user;
+
 use std::path::PathBuf;
 
 /// The program under test: built beside the test's own executable.

@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use bytes::Bytes;
 use futures::stream;
-use reprise_engine::Door;
 use reprise_model::{
     Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record,
 };
@@ -68,29 +67,37 @@ impl Gateway {
         &self.shared.control
     }
 
-    /// Serves a door until the gateway is dropped.
+    fn router(&self) -> Router {
+        Router::new()
+            .fallback(handle)
+            .with_state(Arc::clone(&self.shared))
+    }
+
+    /// Serves a socket of a workspace's own network until the gateway is dropped.
     ///
     /// # Errors
     /// If the socket cannot be used.
-    pub fn serve(&mut self, door: Door) -> io::Result<()> {
-        let router = Router::new()
-            .fallback(handle)
-            .with_state(Arc::clone(&self.shared));
-        let server = match door {
-            Door::Tcp(listener) => {
-                listener.set_nonblocking(true)?;
-                let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-                    // Only a matter of speed.
-                    let _ = stream.set_nodelay(true);
-                });
-                tokio::spawn(async move { axum::serve(listener, router).await })
-            }
-            Door::Unix(listener) => {
-                listener.set_nonblocking(true)?;
-                let listener = tokio::net::UnixListener::from_std(listener)?;
-                tokio::spawn(async move { axum::serve(listener, router).await })
-            }
-        };
+    pub fn serve_tcp(&mut self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
+            // Only a matter of speed.
+            let _ = stream.set_nodelay(true);
+        });
+        let router = self.router();
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
+        self.servers.push(server.abort_handle());
+        Ok(())
+    }
+
+    /// Serves a socket that is mounted into a workspace until the gateway is dropped.
+    ///
+    /// # Errors
+    /// If the socket cannot be used.
+    pub fn serve_unix(&mut self, listener: std::os::unix::net::UnixListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::UnixListener::from_std(listener)?;
+        let router = self.router();
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
         self.servers.push(server.abort_handle());
         Ok(())
     }

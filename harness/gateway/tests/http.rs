@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reprise_engine::Door;
 use reprise_gateway::{Fault, Gateway, Masker, Sink, WireLog};
 use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, WireLine};
 use serde_json::{Value, json};
@@ -42,9 +41,7 @@ fn bench() -> Bench {
     let mut gateway = Gateway::new(book, wire);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
-    gateway
-        .serve(Door::Tcp(listener))
-        .expect("it can be served");
+    gateway.serve_tcp(listener).expect("it can be served");
     Bench {
         gateway,
         lines,

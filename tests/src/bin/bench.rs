@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use reprise_engine::docker::Docker;
 use reprise_engine::sandbox::Sandbox;
 use reprise_engine::{
-    Door, Engine, Exec, InjectedFile, Labels, Mount, START_FILES, StartSpec, Started, TOOLS_DIR,
+    Engine, Exec, InjectedFile, Labels, Mount, START_FILES, StartSpec, Started, TOOLS_DIR,
 };
 use reprise_gateway::{Gateway, Masker, Sink, WireLog};
 use reprise_model::{InitSpec, Mark, NonceBook, RunId, Stamp, WorkspaceId};
@@ -326,7 +326,7 @@ fn serve(kind: &str) -> Result {
             };
             let book = NonceBook::from_seed(RunId::draw().uuid());
             let mut gateway = Gateway::new(book, WireLog::new(Arc::new(lines), Masker::new([])));
-            gateway.serve(Door::Tcp(listener))?;
+            gateway.serve_tcp(listener)?;
             std::future::pending::<()>().await;
         } else {
             listener.set_nonblocking(true)?;

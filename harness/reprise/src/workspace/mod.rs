@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reprise_engine::{
-    Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress, START_FILES,
-    StartSpec, Started, TOOLS_DIR,
+    Door, Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress,
+    START_FILES, StartSpec, Started, TOOLS_DIR,
 };
 use reprise_gateway::Gateway;
 use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot};
@@ -68,6 +68,15 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Has the gateway serve a workspace's door to it.
+fn open(gateway: &mut Gateway, door: Door) -> Result<(), WorkspaceError> {
+    match door {
+        Door::Tcp(listener) => gateway.serve_tcp(listener),
+        Door::Unix(listener) => gateway.serve_unix(listener),
+    }
+    .map_err(WorkspaceError::Gateway)
+}
+
 /// What a start needs beside the workspace's own.
 #[derive(Debug, Clone, Default)]
 pub struct StartPlan {
@@ -118,7 +127,7 @@ impl Workspace {
         engine.prepare(progress).await?;
         let route = engine.create(&labels, port).await?;
         if let Some(door) = route.door {
-            gateway.serve(door).map_err(WorkspaceError::Gateway)?;
+            open(&mut gateway, door)?;
         }
         Ok(Self {
             engine,
@@ -215,7 +224,7 @@ impl Workspace {
             id: started.instance.clone(),
         })?;
         if let Some(door) = started.door {
-            self.gateway.serve(door).map_err(WorkspaceError::Gateway)?;
+            open(&mut self.gateway, door)?;
         }
         let mut events = events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
         let starting = events.start_finished(limit).await;
