@@ -74,7 +74,7 @@ impl Said<'_> {
     }
 }
 
-pub(crate) fn parse(body: &[u8], book: &NonceBook, epoch: u32) -> Result<Turn, Malformed> {
+pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
     let body: Body<'_> =
         serde_json::from_slice(body).map_err(|error| Malformed(error.to_string()))?;
     let mut conversation = Vec::with_capacity(body.messages.len());
@@ -87,9 +87,9 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook, epoch: u32) -> Result<Turn, M
             other => return Err(Malformed(format!("`{other}` is no role of a message"))),
         };
         let text = said.text()?;
-        let mut marks = book.find(&text, epoch);
+        let mut marks = book.find(&text);
         if let Some(calls) = said.tool_calls {
-            for mark in book.find(calls.get(), epoch) {
+            for mark in book.find(calls.get()) {
                 if !marks.contains(&mark) {
                     marks.push(mark);
                 }
@@ -272,7 +272,7 @@ mod tests {
             ],
             "tools": [{"type": "function", "function": {"name": "developer__shell", "parameters": {"properties": {"command": {"type": "string"}}}}}],
         });
-        let turn = parse(body.to_string().as_bytes(), &book, 0).expect("it is well formed");
+        let turn = parse(body.to_string().as_bytes(), &book).expect("it is well formed");
         let roles: Vec<Role> = turn.conversation.iter().map(|said| said.role).collect();
         assert_eq!(
             roles,
@@ -317,14 +317,14 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics_on_any_body(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&body, &book(), 1);
+            let _ = parse(&body, &book());
         }
 
         #[test]
         fn never_panics_on_any_message(role in ".{0,9}", content in ".*", cut in 0usize..200) {
             let body = json!({"messages": [{"role": role, "content": content}]}).to_string();
-            let _ = parse(&body.as_bytes()[..cut.min(body.len())], &book(), 1);
-            let _ = parse(body.as_bytes(), &book(), 1);
+            let _ = parse(&body.as_bytes()[..cut.min(body.len())], &book());
+            let _ = parse(body.as_bytes(), &book());
         }
     }
 }

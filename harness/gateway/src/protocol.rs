@@ -74,14 +74,9 @@ pub(crate) enum Call {
     Models(Protocol),
 }
 
-pub(crate) fn parse(
-    protocol: Protocol,
-    body: &[u8],
-    book: &NonceBook,
-    epoch: u32,
-) -> Result<Turn, Malformed> {
+pub(crate) fn parse(protocol: Protocol, body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
     match protocol {
-        Protocol::OpenaiChat => openai_chat::parse(body, book, epoch),
+        Protocol::OpenaiChat => openai_chat::parse(body, book),
     }
 }
 

@@ -164,7 +164,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: &[u8]) -> Response {
-    let turn = match protocol::parse(protocol, body, &shared.book, arrived.epoch) {
+    let turn = match protocol::parse(protocol, body, &shared.book) {
         Ok(turn) => turn,
         Err(malformed) => {
             let problem = malformed.to_string();

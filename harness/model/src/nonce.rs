@@ -81,12 +81,13 @@ impl NonceBook {
         Self { seed }
     }
 
+    /// The word says openly what it stands for, so that it is found at once; its digits prove it.
     fn word(&self, letter: char, epoch: u32, turn: u32) -> String {
-        let name = format!("{letter}/{epoch}/{turn}");
+        let name = format!("{letter}{epoch}-{turn}");
         let digest = Uuid::new_v5(&self.seed, name.as_bytes())
             .simple()
             .to_string();
-        format!("{PREFIX}{letter}-{}", &digest[..HEX])
+        format!("{PREFIX}{name}-{}", &digest[..HEX])
     }
 
     /// The word that stands for `mark`.
@@ -104,45 +105,42 @@ impl NonceBook {
         }
     }
 
-    /// Every mark that `text` holds, in order of place, each once. Looks for the nonces of starts 0 to
-    /// `epoch` and of as many follow-ups as there can have been by then.
+    /// Every mark that `text` holds, in order of place, each once.
     #[must_use]
-    pub fn find(&self, text: &str, epoch: u32) -> Vec<Mark> {
+    pub fn find(&self, text: &str) -> Vec<Mark> {
         let mut found = Vec::new();
         for (at, _) in text.match_indices(PREFIX) {
-            let word = &text.as_bytes()[at..];
-            let length = PREFIX.len() + 2 + HEX;
-            if word.len() < length || word[PREFIX.len() + 1] != b'-' {
+            let Some((mark, digits)) = read(&text[at + PREFIX.len()..]) else {
                 continue;
-            }
-            let hex = &word[PREFIX.len() + 2..length];
-            if !hex.iter().all(u8::is_ascii_hexdigit) {
-                continue;
-            }
-            let word = &text[at..at + length];
-            let mark = match word.as_bytes()[PREFIX.len()] {
-                b'p' => Some(Mark::Prompt),
-                b'a' => (0..=epoch)
-                    .flat_map(|epoch| (0..=epoch + 1).map(move |turn| Mark::Answer { epoch, turn }))
-                    .find(|mark| self.nonce(*mark) == word),
-                b't' => (0..=epoch)
-                    .map(|epoch| Mark::Tool { epoch })
-                    .find(|mark| self.nonce(*mark) == word),
-                b'f' => (1..=epoch + 1)
-                    .map(|turn| Mark::FollowUp { turn })
-                    .find(|mark| self.nonce(*mark) == word),
-                _ => continue,
             };
-            let mark = match mark {
-                Some(mark) if self.nonce(mark) == word => mark,
-                _ => Mark::Foreign,
-            };
+            let ours = self.nonce(mark).ends_with(digits);
+            let mark = if ours { mark } else { Mark::Foreign };
             if !found.contains(&mark) {
                 found.push(mark);
             }
         }
         found
     }
+}
+
+/// What a word after its prefix says it stands for, and the digits that must prove it.
+fn read(word: &str) -> Option<(Mark, &str)> {
+    let letter = word.chars().next()?;
+    let (epoch, rest) = word.get(1..)?.split_once('-')?;
+    let (turn, rest) = rest.split_once('-')?;
+    let digits = rest.get(..HEX)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let (epoch, turn) = (epoch.parse().ok()?, turn.parse().ok()?);
+    let mark = match (letter, epoch, turn) {
+        ('p', 0, 0) => Mark::Prompt,
+        ('a', epoch, turn) => Mark::Answer { epoch, turn },
+        ('t', epoch, 0) => Mark::Tool { epoch },
+        ('f', 0, turn) => Mark::FollowUp { turn },
+        _ => return None,
+    };
+    Some((mark, digits))
 }
 
 #[cfg(test)]
@@ -163,7 +161,7 @@ mod tests {
             book.nonce(Mark::Prompt),
         );
         assert_eq!(
-            book.find(&text, 1),
+            book.find(&text),
             [Mark::Prompt, Mark::Answer { epoch: 1, turn: 0 }]
         );
     }
@@ -171,7 +169,17 @@ mod tests {
     #[test]
     fn another_books_nonce_is_foreign() {
         let other = NonceBook::from_seed(Uuid::from_u128(8));
-        assert_eq!(book().find(&other.nonce(Mark::Prompt), 0), [Mark::Foreign]);
+        assert_eq!(book().find(&other.nonce(Mark::Prompt)), [Mark::Foreign]);
+    }
+
+    #[test]
+    fn a_word_is_only_what_its_digits_prove() {
+        let book = book();
+        let forged = book
+            .nonce(Mark::Answer { epoch: 1, turn: 0 })
+            .replace("a1-0", "a0-0");
+        assert_eq!(book.find(&forged), [Mark::Foreign]);
+        assert_eq!(book.find("reprise-a1-0-xyz reprise-- reprise-é"), []);
     }
 
     #[test]
@@ -188,7 +196,7 @@ mod tests {
         fn never_panics_on_any_text(text in ".*", cut in 0usize..40) {
             let nonce = book().nonce(Mark::Prompt);
             let part = &nonce[..cut.min(nonce.len())];
-            let _ = book().find(&format!("{text}{part}"), 3);
+            let _ = book().find(&format!("{text}{part}"));
         }
     }
 }
