@@ -10,6 +10,7 @@ use super::{Exit, Failure, places};
 use crate::agent;
 use crate::scenario::Catalogue;
 use crate::tools::{Cache, Tools};
+use crate::workspace::with_causes;
 
 pub(super) fn main(args: &DoctorArgs) -> Result<Exit, Failure> {
     places::runtime()?.block_on(doctor(args))
@@ -42,8 +43,8 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
                 Ok(())
             };
             match prepared {
-                Ok(()) => docker.version().await.map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
+                Ok(()) => docker.version().await.map_err(|error| with_causes(&error)),
+                Err(error) => Err(with_causes(&error)),
             }
         }
         Err(missing) => Err(missing.to_string()),

@@ -6,6 +6,7 @@ use reprise_engine::{Engine, Labels};
 
 use super::args::GcArgs;
 use super::{Exit, Failure, places};
+use crate::workspace::with_causes;
 
 pub(super) fn main(args: &GcArgs) -> Result<Exit, Failure> {
     places::runtime()?.block_on(collect(args))
@@ -29,10 +30,12 @@ async fn collect(args: &GcArgs) -> Result<Exit, Failure> {
     }
     let (mut removed, mut kept, mut failed) = (0, 0, 0);
     for engine in engines {
-        let leftovers = engine
-            .leftovers()
-            .await
-            .map_err(|error| Failure::message(Exit::Io, format!("{}: {error}", engine.kind())))?;
+        let leftovers = engine.leftovers().await.map_err(|error| {
+            Failure::message(
+                Exit::Io,
+                format!("{}: {}", engine.kind(), with_causes(&error)),
+            )
+        })?;
         for leftover in leftovers {
             let name = format!("{} {} {}", engine.kind(), leftover.kind, leftover.name);
             if !args.all && leftover.labels.as_ref().is_some_and(maker_lives) {
@@ -48,7 +51,7 @@ async fn collect(args: &GcArgs) -> Result<Exit, Failure> {
                     }
                     Err(error) => {
                         failed += 1;
-                        println!("not removed: {name}: {error}");
+                        println!("not removed: {name}: {}", with_causes(&error));
                     }
                 }
             }

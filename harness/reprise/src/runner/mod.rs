@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Installed};
 use crate::scenario::{AgentProfile, Scenario};
 use crate::tools::Tools;
+use crate::workspace::with_causes;
 
 pub(crate) use cell::judge;
 pub use limits::Limits;
@@ -186,15 +187,10 @@ impl Run {
             }
             _ => None,
         };
-        self.engine.prepare(&progress).await.map_err(|error| {
-            let mut text = error.to_string();
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                text.push_str(&format!(": {cause}"));
-                source = cause.source();
-            }
-            text
-        })?;
+        self.engine
+            .prepare(&progress)
+            .await
+            .map_err(|error| with_causes(&error))?;
         Ok(plan::Ready { installed, module })
     }
 }

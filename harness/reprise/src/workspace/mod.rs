@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(STOP_DEADLINE + 15);
 #[derive(Debug, Error)]
 pub enum WorkspaceError {
     /// The engine failed.
-    #[error("{}", chain(.0))]
+    #[error("{}", with_causes(.0))]
     Engine(#[from] EngineError),
     /// The record cannot be written.
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum WorkspaceError {
 }
 
 /// An error with its causes, in a line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
