@@ -180,6 +180,12 @@ pub(crate) fn on_the_wire(
     }
 }
 
+/// What a request's evidence says in short: without the outline of its conversation.
+pub(crate) fn in_short(evidence: &Evidence) -> String {
+    let short = evidence.saw.split(": [").next();
+    short.unwrap_or_default().to_owned()
+}
+
 /// Evidence from a step.
 pub(crate) fn in_step(
     step: &Step,

@@ -3,8 +3,8 @@
 use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
-    FIRST_ANSWER, Finding, Restart, follow_up_request, in_step, on_disk, on_the_wire, outline,
-    restart, restarted,
+    FIRST_ANSWER, Finding, Restart, follow_up_request, in_short, in_step, on_disk, on_the_wire,
+    outline, restart, restarted,
 };
 
 pub(crate) fn judge(history: &History) -> Finding {
@@ -56,7 +56,7 @@ pub(crate) fn judge(history: &History) -> Finding {
         replies.push((Mark::Answer { epoch, turn }, turn));
     }
     if !evidence.is_empty() {
-        let first = evidence[0].saw.clone();
+        let first = in_short(&evidence[0]);
         evidence.extend(
             history
                 .restarts()

@@ -3,7 +3,7 @@
 use reprise_model::{History, Mark, Role};
 
 use crate::ground::{
-    FIRST_ANSWER, Finding, because, follow_up_request, on_the_wire, outline, restarted,
+    FIRST_ANSWER, Finding, because, follow_up_request, in_short, on_the_wire, outline, restarted,
 };
 
 const CALL: Mark = Mark::Tool { epoch: 0 };
@@ -51,7 +51,7 @@ pub(crate) fn judge(history: &History) -> Finding {
         }
     }
     if !evidence.is_empty() {
-        return Finding::fail(evidence[0].saw.clone(), evidence);
+        return Finding::fail(in_short(&evidence[0]), evidence);
     }
     match (judged, fresh) {
         (0, 0) => Finding::inconclusive(format!(
