@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -80,6 +81,27 @@ fn an_interrupt_removes_what_was_made_on_sandbox() {
 #[test]
 fn an_interrupt_removes_what_was_made_on_docker() {
     interrupted("docker");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let bench = Bench::open();
+    for args in [
+        &["list"][..],
+        &["run", "reference", "-l", "native", "-e", "sandbox"],
+    ] {
+        let mut child = bench
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        drop(child.stdout.take());
+        drop(child.stderr.take());
+        let status = child.wait().expect("a child can be waited for");
+        // 101 is the exit code of a panic.
+        assert_ne!(status.code(), Some(101), "{args:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is going on, while it goes on: a line for each cell on a terminal, plain lines elsewhere.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ impl Live {
             Style::Silent => {}
             Style::Lines => {
                 if let Some(line) = line(event) {
-                    anstream::eprintln!("{line}");
+                    // Nobody may be reading any more; the run goes on.
+                    let _ = writeln!(anstream::stderr(), "{line}");
                 }
             }
             Style::Terminal => self.draw(event),

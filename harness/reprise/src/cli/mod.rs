@@ -13,6 +13,7 @@ mod schema;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 use args::{Cli, Command};
 pub use exit::Exit;
@@ -38,6 +39,9 @@ where
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("REPRISE_LOG"))
         .with_writer(std::io::stderr)
         .init();
+    if !matches!(cli.command, Command::Run(_)) {
+        end_with_reader();
+    }
     let result = match cli.command {
         Command::Run(args) => run::main(*args),
         Command::List(args) => list::main(&args),
@@ -62,6 +66,13 @@ where
             failure.exit.into()
         }
     }
+}
+
+/// A command that only prints ends when its reader has seen enough (`reprise list | head`). A run must not: its record and
+/// its workspaces outweigh its output, and its sockets break as agents come and go.
+fn end_with_reader() {
+    // SAFETY: sets a default disposition before any thread is started.
+    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
 
 /// What keeps a command from its work.

@@ -1,6 +1,6 @@
 //! `reprise run`.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use reprise_model::{Cell, CellResult, Layer, NotMeasured, RunId};
 use reprise_report::{Live, Style};
@@ -223,6 +223,13 @@ pub(super) fn print(
         Format::Junit => reprise_report::junit(results, not_measured)
             .map_err(|error| Failure::message(Exit::Io, error))?,
     };
-    anstream::print!("{text}");
-    Ok(())
+    match anstream::stdout().write_all(text.as_bytes()) {
+        // Whoever read it has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::message(
+            Exit::Io,
+            format!("cannot print the results: {error}"),
+        )),
+        Ok(()) => Ok(()),
+    }
 }

@@ -95,6 +95,10 @@ pub(super) async fn find(tools: &Tools, progress: Progress<'_>) -> Result<Tool, 
             }
         }
     }
+    if on_path("go").is_none() {
+        chain.says("Go", "the Go toolchain is not installed");
+        return Err(chain.broken());
+    }
     progress(&format!("building OpenTofu {BUILT} with Go (some minutes)"));
     match build(tools).await {
         Ok(tool) => Ok(tool),
