@@ -74,6 +74,11 @@ impl WireLog {
         self.lock().exchanges.clone()
     }
 
+    /// Whether some exchange so far is as `wanted` says.
+    pub fn any(&self, wanted: impl FnMut(&Exchange) -> bool) -> bool {
+        self.lock().exchanges.iter().any(wanted)
+    }
+
     /// Why a line could not be kept, if one could not: the record is not whole then.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {

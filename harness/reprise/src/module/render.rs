@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use reprise_model::{ModuleRef, Script, WorkspaceId};
 use serde::Deserialize;
@@ -231,12 +231,6 @@ impl Renderer {
             module: self.module.clone(),
             source,
         })
-    }
-
-    /// Where Terraform works.
-    #[must_use]
-    pub fn dir(&self) -> &Path {
-        &self.dir
     }
 }
 

@@ -401,7 +401,7 @@ async fn send(
 async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
     let wire = workspace.gateway().wire();
     let holds = || {
-        wire.exchanges().iter().any(|exchange| {
+        wire.any(|exchange| {
             exchange.answered()
                 && exchange
                     .reply
