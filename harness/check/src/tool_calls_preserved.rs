@@ -15,6 +15,9 @@ pub(crate) fn judge(history: &History) -> Finding {
     let carried_out = history
         .main_requests(0)
         .any(|request| request.count(Role::Tool, CALL) > 0);
+    if history.main_requests(0).all(|request| request.tools == 0) {
+        return Finding::not_applicable("the agent offers its model no tool");
+    }
     if !carried_out {
         return Finding::inconclusive("no tool call was carried out before the restart");
     }

@@ -113,6 +113,7 @@ impl Workspace {
             directory: "/home/coder".to_owned(),
             stop_deadline: 50,
             probe_home: false,
+            files: None,
         };
         let program = format!("{TOOLS_DIR}/reprise");
         let spec = StartSpec {

@@ -3,9 +3,12 @@
 //! The gateway answers by a script and records what it was asked; it judges nothing. Each wire protocol is one file that
 //! turns a request into a [`Turn`] and an [`Answer`] into that protocol's reply.
 
+mod anthropic_messages;
 mod control;
+mod gemini_content;
 mod mask;
 mod openai_chat;
+mod openai_responses;
 mod protocol;
 mod script;
 mod server;
@@ -14,5 +17,5 @@ mod wire;
 pub use control::{ControlPlane, Fault};
 pub use mask::Masker;
 pub use protocol::{Answer, Malformed, Turn};
-pub use server::Gateway;
+pub use server::{Gateway, ModelFault};
 pub use wire::{Sink, WireLog};

@@ -2,19 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::Json;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use reprise_model::{Message, NonceBook, Role};
+use reprise_model::{NonceBook, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::protocol::{Answer, Malformed, Reply, ShellTool, Turn};
-
-/// How much of a message's text is handed on to be masked and shortened.
-const EXCERPT: usize = 1024;
+use crate::protocol::{Answer, Malformed, Reply, ShellTool, Turn, halves, message};
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -28,6 +23,8 @@ struct Body<'a> {
     stream: Option<bool>,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
+    #[serde(borrow, default)]
+    response_format: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -87,20 +84,15 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
             other => return Err(Malformed(format!("`{other}` is no role of a message"))),
         };
         let text = said.text()?;
-        let mut marks = book.find(&text);
+        let mut message = message(role, &text, book);
         if let Some(calls) = said.tool_calls {
             for mark in book.find(calls.get()) {
-                if !marks.contains(&mark) {
-                    marks.push(mark);
+                if !message.marks.contains(&mark) {
+                    message.marks.push(mark);
                 }
             }
         }
-        conversation.push(Message {
-            role,
-            marks,
-            bytes: text.len(),
-            excerpt: text.chars().take(EXCERPT).collect(),
-        });
+        conversation.push(message);
     }
     let tools = body.tools.unwrap_or_default();
     Ok(Turn {
@@ -112,30 +104,18 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
         include_usage: body
             .stream_options
             .is_some_and(|options| options.include_usage),
+        json: body.response_format.is_some(),
     })
 }
 
-/// The first tool whose name speaks of a shell and that takes a command as a string. Tools are only read where one of
-/// their names does: they are the greater part of an agent's request.
 fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
-    const WORDS: [&str; 5] = ["shell", "bash", "exec", "terminal", "command"];
     tools
         .iter()
-        .filter(|tool| WORDS.iter().any(|word| tool.get().contains(word)))
+        .filter(|tool| ShellTool::may_be_in(tool.get()))
         .find_map(|tool| {
             let tool: Value = serde_json::from_str(tool.get()).ok()?;
-            let name = tool["function"]["name"].as_str()?;
-            if !WORDS.iter().any(|word| name.contains(word)) {
-                return None;
-            }
-            let properties = tool["function"]["parameters"]["properties"].as_object()?;
-            let argument = ["command", "cmd", "script"]
-                .into_iter()
-                .find(|argument| properties.contains_key(*argument))?;
-            Some(ShellTool {
-                name: name.to_owned(),
-                argument: argument.to_owned(),
-            })
+            let function = &tool["function"];
+            ShellTool::of(function["name"].as_str()?, &function["parameters"])
         })
 }
 
@@ -145,7 +125,7 @@ fn tool_call(tool: &ShellTool, command: &str, seq: u64) -> Value {
         "type": "function",
         "function": {
             "name": tool.name,
-            "arguments": json!({ &tool.argument: command }).to_string(),
+            "arguments": tool.call(command).to_string(),
         }
     })
 }
@@ -173,10 +153,7 @@ pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {
             "choices": [{"index": 0, "message": message, "finish_reason": finish}],
             "usage": usage,
         });
-        return Reply {
-            content_type: "application/json",
-            pieces: vec![Bytes::from(body.to_string())],
-        };
+        return Reply::json(&body);
     }
     let chunk = |choices: Value, usage: Value| {
         let body = json!({
@@ -198,14 +175,9 @@ pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {
         Value::Null,
     )];
     match answer {
-        // Two pieces, so that a client has to put a word together again.
         Answer::Text(text) => {
-            let middle = text
-                .char_indices()
-                .nth(text.chars().count() / 2)
-                .map_or(text.len(), |(at, _)| at);
-            let (first, second) = text.split_at(middle);
-            pieces.extend([first, second].map(|part| delta(json!({"content": part}), Value::Null)));
+            let deltas = halves(text).map(|part| delta(json!({"content": part}), Value::Null));
+            pieces.extend(deltas);
         }
         Answer::Run { tool, command } => {
             let mut call = tool_call(tool, command, seq);
@@ -218,27 +190,22 @@ pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {
         pieces.push(chunk(json!([]), usage));
     }
     pieces.push(Bytes::from_static(b"data: [DONE]\n\n"));
-    Reply {
-        content_type: "text/event-stream",
-        pieces,
-    }
+    Reply::events(pieces)
 }
 
 /// An error as the API words it (<https://platform.openai.com/docs/guides/error-codes>).
-pub(crate) fn refuse(status: u16, message: &str) -> Response {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let kind = if status.is_server_error() {
-        "server_error"
-    } else {
-        "invalid_request_error"
+pub(crate) fn error(status: StatusCode, message: &str) -> Value {
+    let kind = match status.as_u16() {
+        429 => "rate_limit_exceeded",
+        500.. => "server_error",
+        _ => "invalid_request_error",
     };
-    let body = json!({"error": {"message": message, "type": kind, "param": null, "code": null}});
-    (status, Json(body)).into_response()
+    json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-pub(crate) fn models() -> Response {
+pub(crate) fn models() -> Value {
     let model = json!({"id": "mock-model", "object": "model", "created": 0, "owned_by": "reprise"});
-    Json(json!({"object": "list", "data": [model]})).into_response()
+    json!({"object": "list", "data": [model]})
 }
 
 #[cfg(test)]
@@ -297,6 +264,7 @@ mod tests {
             model: "m".to_owned(),
             stream,
             include_usage: true,
+            json: false,
         };
         let answer = Answer::Text("größer als zuvor".to_owned());
         let streamed: String = reply(&turn(true), &answer, 1)

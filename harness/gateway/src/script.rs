@@ -1,6 +1,7 @@
 //! What the model answers: decided by the request alone, so that a retry gets the same answer.
 
 use reprise_model::{Mark, NonceBook, Role};
+use serde_json::json;
 
 use crate::protocol::{Answer, Turn};
 
@@ -8,9 +9,19 @@ use crate::protocol::{Answer, Turn};
 const TITLE: &str = "A task in a workspace";
 
 /// The answer to a turn in start `epoch`, with the nonce it holds.
-pub(crate) fn answer(turn: &Turn, book: &NonceBook, epoch: u32) -> (Answer, Option<Mark>) {
-    if turn.tools == 0 {
-        return (Answer::Text(TITLE.to_owned()), None);
+pub(crate) fn answer(
+    turn: &Turn,
+    main: bool,
+    book: &NonceBook,
+    epoch: u32,
+) -> (Answer, Option<Mark>) {
+    if !main {
+        let title = if turn.json {
+            json!({ "title": TITLE }).to_string()
+        } else {
+            TITLE.to_owned()
+        };
+        return (Answer::Text(title), None);
     }
     let spoken: Vec<_> = turn
         .conversation
@@ -79,15 +90,18 @@ mod tests {
             shell: Some(ShellTool {
                 name: "shell".to_owned(),
                 argument: "command".to_owned(),
+                list: false,
+                described: false,
             }),
             model: String::new(),
             stream: false,
             include_usage: false,
+            json: false,
         }
     }
 
     fn marked(turn: &Turn, epoch: u32) -> Option<Mark> {
-        answer(turn, &NonceBook::draw(), epoch).1
+        answer(turn, turn.tools > 0, &NonceBook::draw(), epoch).1
     }
 
     #[test]

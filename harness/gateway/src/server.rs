@@ -1,8 +1,8 @@
 //! Serves doors: takes each request, records it, answers it, records how the answer ended.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,7 +13,7 @@ use axum::serve::ListenerExt;
 use bytes::Bytes;
 use futures::stream;
 use reprise_model::{
-    Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record,
+    Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record, TurnRule,
 };
 use tokio::task::AbortHandle;
 
@@ -21,6 +21,18 @@ use crate::protocol::{self, Call};
 use crate::{ControlPlane, WireLog, script};
 
 const SESSION_TOKEN: HeaderName = HeaderName::from_static("coder-session-token");
+
+/// Sent by every client of Anthropic's (<https://docs.anthropic.com/en/api/versioning>).
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// What goes wrong with one of the agent's own turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelFault {
+    /// An error of the API, such as 429 or 500, instead of the reply.
+    Status(u16),
+    /// The reply ends in its middle.
+    BrokenStream,
+}
 
 /// One workspace's gateway.
 pub struct Gateway {
@@ -30,18 +42,23 @@ pub struct Gateway {
 
 struct Shared {
     book: NonceBook,
+    rule: TurnRule,
+    faults: Mutex<Vec<ModelFault>>,
     epoch: AtomicU32,
     wire: WireLog,
     control: ControlPlane,
 }
 
 impl Gateway {
-    /// A gateway that answers with `book`'s nonces and records to `wire`.
+    /// A gateway that answers with `book`'s nonces, tells the agent's turns from its side requests by `rule`, and records
+    /// to `wire`.
     #[must_use]
-    pub fn new(book: NonceBook, wire: WireLog) -> Self {
+    pub fn new(book: NonceBook, rule: TurnRule, wire: WireLog) -> Self {
         Self {
             shared: Arc::new(Shared {
                 book,
+                rule,
+                faults: Mutex::default(),
                 epoch: AtomicU32::new(0),
                 wire,
                 control: ControlPlane::default(),
@@ -53,6 +70,14 @@ impl Gateway {
     /// Tells which start of the workspace requests belong to from now on.
     pub fn set_epoch(&self, epoch: u32) {
         self.shared.epoch.store(epoch, Ordering::SeqCst);
+    }
+
+    /// Makes the agent's next turns go wrong, one fault each.
+    pub fn break_turns(&self, faults: impl IntoIterator<Item = ModelFault>) {
+        let mut planned = self.shared.faults();
+        planned.clear();
+        planned.extend(faults);
+        planned.reverse();
     }
 
     /// What was recorded.
@@ -111,6 +136,13 @@ impl Drop for Gateway {
     }
 }
 
+impl Shared {
+    /// The faults still to come, the next one last.
+    fn faults(&self) -> std::sync::MutexGuard<'_, Vec<ModelFault>> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let method = head.method.as_str().to_owned();
@@ -141,7 +173,8 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             .await;
         return finish(&shared, seq, None, response);
     }
-    match protocol::of(&arrived.method, &arrived.path) {
+    let anthropic = head.headers.contains_key(ANTHROPIC_VERSION);
+    match protocol::of(&arrived.method, &arrived.path, anthropic) {
         None => {
             let problem = format!("no model API has {} {}", arrived.method, arrived.path);
             let record = arrived.record(&shared, Class::Malformed, Some(problem.clone()));
@@ -159,12 +192,18 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             let seq = shared.wire.request(record, &body);
             finish(&shared, seq, None, protocol::models(protocol))
         }
+        Some(Call::Tokens(protocol)) => {
+            let mut record = arrived.record(&shared, Class::Side, None);
+            record.protocol = Some(protocol);
+            let seq = shared.wire.request(record, &body);
+            finish(&shared, seq, None, protocol::tokens(protocol, &body))
+        }
         Some(Call::Turn(protocol)) => take_turn(&shared, protocol, &arrived, &body),
     }
 }
 
 fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: &[u8]) -> Response {
-    let turn = match protocol::parse(protocol, body, &shared.book) {
+    let turn = match protocol::parse(protocol, &arrived.path, body, &shared.book) {
         Ok(turn) => turn,
         Err(malformed) => {
             let problem = malformed.to_string();
@@ -174,19 +213,28 @@ fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: 
             return finish(shared, seq, None, protocol::refuse(protocol, 400, &problem));
         }
     };
-    let class = if turn.tools > 0 {
-        Class::Main
-    } else {
-        Class::Side
-    };
+    let main = protocol::is_main(protocol, &turn, shared.rule);
+    let class = if main { Class::Main } else { Class::Side };
     let mut record = arrived.record(shared, class, None);
     record.protocol = Some(protocol);
     record.tools = turn.tools;
     record.conversation.clone_from(&turn.conversation);
     let seq = shared.wire.request(record, body);
-    let (answer, mark) = script::answer(&turn, &shared.book, arrived.epoch);
-    let reply = protocol::reply(protocol, &turn, &answer, seq);
-    let body = watched(shared, seq, 200, mark, reply.pieces);
+    let fault = main.then(|| shared.faults().pop()).flatten();
+    if let Some(ModelFault::Status(status)) = fault {
+        let words = "the model was told to refuse this turn";
+        return finish(shared, seq, None, protocol::refuse(protocol, status, words));
+    }
+    let (answer, mark) = script::answer(&turn, main, &shared.book, arrived.epoch);
+    let mut reply = protocol::reply(protocol, &arrived.path, &turn, &answer, seq);
+    let (mark, end) = if fault == Some(ModelFault::BrokenStream) {
+        // Half of the answer's words, and then nothing: what was said of it so far holds no whole nonce.
+        reply.pieces.truncate(reply.pieces.len() / 2);
+        (None, Some(io::ErrorKind::ConnectionReset))
+    } else {
+        (mark, None)
+    };
+    let body = watched(shared, seq, 200, mark, reply.pieces, end);
     ([(header::CONTENT_TYPE, reply.content_type)], body).into_response()
 }
 
@@ -270,6 +318,7 @@ fn watched(
     status: u16,
     mark: Option<Mark>,
     pieces: Vec<Bytes>,
+    broken: Option<io::ErrorKind>,
 ) -> Body {
     let watch = Watch {
         shared: Arc::clone(shared),
@@ -279,14 +328,18 @@ fn watched(
         end: ReplyEnd::Broken,
     };
     let state = (pieces.into_iter(), watch);
-    Body::from_stream(stream::unfold(state, |(mut pieces, watch)| async move {
-        match pieces.next() {
-            Some(piece) => Some((Ok::<_, io::Error>(piece), (pieces, watch))),
-            // Asked for more than there is: all of it was taken.
-            None => {
-                watch.complete();
-                None
+    Body::from_stream(stream::unfold(
+        state,
+        move |(mut pieces, watch)| async move {
+            match (pieces.next(), broken) {
+                (Some(piece), _) => Some((Ok(piece), (pieces, watch))),
+                (None, Some(kind)) => Some((Err(io::Error::from(kind)), (pieces, watch))),
+                // Asked for more than there is: all of it was taken.
+                (None, None) => {
+                    watch.complete();
+                    None
+                }
             }
-        }
-    }))
+        },
+    ))
 }

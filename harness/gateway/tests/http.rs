@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reprise_gateway::{Fault, Gateway, Masker, Sink, WireLog};
-use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, WireLine};
+use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, TurnRule, WireLine};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ fn bench() -> Bench {
         Arc::clone(&lines) as Arc<dyn Sink>,
         Masker::new(["canary-value"]),
     );
-    let mut gateway = Gateway::new(book, wire);
+    let mut gateway = Gateway::new(book, TurnRule::Tools, wire);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     gateway.serve_tcp(listener).expect("it can be served");

@@ -55,6 +55,9 @@ pub struct InitSpec {
     pub stop_deadline: u64,
     /// Whether to look at the home before the first script runs and after the last stop script.
     pub probe_home: bool,
+    /// At the first start: the home is new, and gets what the machine gives a new user, and these files below it.
+    #[serde(default)]
+    pub files: Option<BTreeMap<String, String>>,
 }
 
 /// Which of a script's streams.

@@ -27,4 +27,6 @@ pub use snapshot::{
     Snapshot, TableRows,
 };
 pub use verdict::{CellResult, Evidence, Judgement, LogTail, NotMeasured, Source, Verdict};
-pub use wire::{Class, Exchange, Message, Protocol, Reply, ReplyEnd, Request, Role, WireLine};
+pub use wire::{
+    Class, Exchange, Message, Protocol, Reply, ReplyEnd, Request, Role, TurnRule, WireLine,
+};

@@ -12,12 +12,21 @@ use crate::{Mark, Stamp};
 pub enum Protocol {
     /// `OpenAI` Chat Completions.
     OpenaiChat,
+    /// `OpenAI` Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    AnthropicMessages,
+    /// Gemini `generateContent` and `streamGenerateContent`.
+    GeminiContent,
 }
 
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::OpenaiChat => "OpenAI Chat",
+            Self::OpenaiResponses => "OpenAI Responses",
+            Self::AnthropicMessages => "Anthropic Messages",
+            Self::GeminiContent => "Gemini",
         })
     }
 }
@@ -36,6 +45,19 @@ pub enum Class {
     Control,
     /// Not understood; answered with an error.
     Malformed,
+}
+
+/// How an agent's own turns are told from its side requests.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnRule {
+    /// Turns offer the model tools (with Gemini's API they are streamed); titles, routers and summaries do not.
+    #[default]
+    Tools,
+    /// Turns are streamed: the rule for an agent that offers no tools at all.
+    Streamed,
 }
 
 /// Who speaks in a message.

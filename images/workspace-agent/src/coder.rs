@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{mcp, sync};
+use crate::{configure, mcp, sync};
 
 #[derive(Debug, Parser)]
 #[command(name = "coder", about = "Coder's command, as far as modules call it")]
@@ -53,6 +53,21 @@ enum Mcp {
         /// Where AgentAPI listens
         #[arg(long, env = "CODER_MCP_AI_AGENTAPI_URL")]
         ai_agentapi_url: Option<String>,
+    },
+    /// Tell an agent of the server
+    Configure {
+        #[command(subcommand)]
+        agent: Configured,
+    },
+}
+
+/// Coder's own command knows two more programs, which no task runs.
+#[derive(Debug, Subcommand)]
+enum Configured {
+    /// Claude Code
+    ClaudeCode {
+        /// The directory it works in
+        project: PathBuf,
     },
 }
 
@@ -104,7 +119,7 @@ where
             let _ = error.print();
             if error.use_stderr() {
                 eprintln!(
-                    "(this is reprise's `coder`: it knows `exp mcp server`, `exp sync` and `version`)"
+                    "(this is reprise's `coder`: it knows `exp mcp server`, `exp mcp configure claude-code`, `exp sync` and `version`)"
                 );
             }
             return ExitCode::from(if error.use_stderr() { 1 } else { 0 });
@@ -125,6 +140,13 @@ where
                         ai_agentapi_url: _,
                     },
             } => mcp::serve(&allowed_tools, app_status_slug.as_deref())
+                .map_err(|error| error.to_string()),
+            Exp::Mcp {
+                command:
+                    Mcp::Configure {
+                        agent: Configured::ClaudeCode { project },
+                    },
+            } => configure::claude_code(&project, &configure::Environment::of_process())
                 .map_err(|error| error.to_string()),
             Exp::Sync { command } => match command {
                 Sync::Ping => {

@@ -17,6 +17,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::forward;
+use crate::home;
 use crate::probe;
 use crate::reaper;
 use crate::script::{self, Running};
@@ -107,6 +108,12 @@ impl Init {
         say(&AgentEvent::Booted {
             processes: other_processes(),
         });
+        if let Some(files) = &self.spec.files
+            && let Err(error) = home::furnish(Path::new(&self.spec.home), files)
+        {
+            let message = format!("cannot furnish the new home: {error}");
+            say(&AgentEvent::Trouble { message });
+        }
         if let Some(snapshot) = self.look_at_home() {
             say(&AgentEvent::HomeFound { snapshot });
         }

@@ -6,7 +6,9 @@
 //! and whatever is left when PID 1 ends is killed by the kernel.
 
 mod coder;
+mod configure;
 mod forward;
+mod home;
 mod init;
 mod marks;
 mod mcp;

@@ -15,14 +15,9 @@ pub enum RequestError {
     /// The body could not be read.
     #[error("cannot read the body from standard input: {0}")]
     Body(#[from] io::Error),
-    /// Nobody answered.
-    #[error("no answer from {url}: {source}")]
-    NoAnswer {
-        /// Where to.
-        url: String,
-        /// Why not.
-        source: reqwest::Error,
-    },
+    /// The client cannot be made.
+    #[error("cannot send requests: {0}")]
+    Client(reqwest::Error),
 }
 
 pub(crate) fn main(method: &str, url: &str, timeout: u64) -> Result<(), RequestError> {
@@ -31,24 +26,30 @@ pub(crate) fn main(method: &str, url: &str, timeout: u64) -> Result<(), RequestE
         .map_err(|_| RequestError::Method(method.to_owned()))?;
     let mut body = Vec::new();
     io::stdin().read_to_end(&mut body)?;
-    let no_answer = |source| RequestError::NoAnswer {
-        url: url.to_owned(),
-        source,
-    };
     let client = reqwest::blocking::Client::builder()
         .no_proxy()
         .timeout(Duration::from_secs(timeout))
         .build()
-        .map_err(no_answer)?;
+        .map_err(RequestError::Client)?;
     let mut request = client.request(method, url);
     if !body.is_empty() {
         request = request
             .header("content-type", "application/json")
             .body(body);
     }
-    let response = request.send().map_err(no_answer)?;
-    let status = response.status().as_u16();
-    let body = response.text().map_err(no_answer)?;
-    println!("{}", json!({ "status": status, "body": body }));
+    let answer = request
+        .send()
+        .and_then(|response| Ok((response.status().as_u16(), response.text()?)));
+    println!(
+        "{}",
+        match answer {
+            Ok((status, body)) => json!({ "answered": { "status": status, "body": body } }),
+            // What was never taken may be sent again; what was taken and not answered may not.
+            Err(error) if error.is_connect() => json!({ "not_taken": error.to_string() }),
+            Err(error) if error.is_timeout() =>
+                json!({ "not_answered": format!("no answer within {timeout} s") }),
+            Err(error) => json!({ "not_answered": error.to_string() }),
+        }
+    );
     Ok(())
 }

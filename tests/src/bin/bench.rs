@@ -56,6 +56,7 @@ fn spec(program: &Path, labels: &Labels, gateway: std::net::SocketAddr) -> Start
         directory: "/home/coder".to_owned(),
         stop_deadline: 10,
         probe_home: false,
+        files: None,
     };
     let inside = format!("{TOOLS_DIR}/reprise");
     StartSpec {
@@ -325,7 +326,7 @@ fn serve(kind: &str) -> Result {
                 file: std::sync::Mutex::new(file),
             };
             let book = NonceBook::from_seed(RunId::draw().uuid());
-            let mut gateway = Gateway::new(book, WireLog::new(Arc::new(lines), Masker::new([])));
+            let mut gateway = Gateway::new(book, reprise_model::TurnRule::Tools, WireLog::new(Arc::new(lines), Masker::new([])));
             gateway.serve_tcp(listener)?;
             std::future::pending::<()>().await;
         } else {

@@ -1,67 +1,65 @@
 //! What is known of an agent on this machine: its program, and the tools its layers need.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reprise_engine::Progress;
-use reprise_model::Layer;
+use reprise_model::{Layer, Subject};
 
-use crate::scenario::{AgentProfile, Install, ModuleProfile};
-use crate::tools::{NpmPackage, Provider, Tools};
+use crate::scenario::{AgentProfile, Install, ModuleProfile, Package, Packages, Placeholders};
+use crate::tools::{Provider, Tools};
+use crate::workspace::{NPM_DIR, PYPI_DIR};
 
 /// An agent that can be started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Installed {
     /// Programs, by what they are called on PATH.
     pub programs: BTreeMap<String, PathBuf>,
+    /// Command lines, by what they are called on PATH.
+    pub commands: BTreeMap<String, Vec<String>>,
+    /// Directories shown in the workspace, by where.
+    pub directories: BTreeMap<PathBuf, PathBuf>,
     /// What took part, with its version.
     pub versions: BTreeMap<String, String>,
     /// What the module layer needs beside.
     pub terraform: Option<(PathBuf, Provider)>,
 }
 
-/// Obtains what an agent needs at a layer.
+/// Obtains what an agent needs at a layer. `program` is this program, static.
 ///
 /// # Errors
 /// With what could not be had, and what was tried.
 pub async fn obtain(
     profile: &AgentProfile,
+    subject: Subject,
     layer: Layer,
     tools: &Tools,
-    program: &std::path::Path,
+    program: &Path,
     progress: Progress<'_>,
 ) -> Result<Installed, String> {
-    let mut installed = Installed {
-        programs: BTreeMap::new(),
-        versions: BTreeMap::new(),
-        terraform: None,
-    };
-    let (path, version) = match &profile.install {
-        Install::Builtin { .. } => (
-            program.to_owned(),
-            format!("{} (reprise's own)", env!("CARGO_PKG_VERSION")),
-        ),
-        Install::Npm {
-            package, program, ..
-        } => {
-            let pin = crate::tools::pin(package)
-                .ok_or_else(|| format!("images/agents.lock pins no version of {package}"))?;
-            let package = NpmPackage {
-                name: package.clone(),
-                pin,
-                program: program.clone(),
-            };
-            let tool = tools
-                .npm(&package, progress)
-                .await
-                .map_err(|tried| tried.to_string())?;
-            (tool.path, tool.version)
+    let mut installed = Installed::default();
+    match (&profile.install, subject) {
+        (Install::Packages(packages), Subject::RealAgent) => {
+            obtain_packages(profile, packages, tools, &mut installed, progress).await?;
         }
-    };
-    installed
-        .programs
-        .insert(profile.install.command().to_owned(), path);
-    installed.versions.insert(profile.name.to_string(), version);
+        (Install::Vendor(vendor), Subject::RealAgent) => {
+            return Err(format!(
+                "{} cannot be measured offline: {}",
+                profile.title, vendor.why
+            ));
+        }
+        (Install::Builtin, _) | (_, Subject::StandIn) => {
+            let version = format!("{} (reprise's own)", env!("CARGO_PKG_VERSION"));
+            let name = match &profile.install {
+                Install::Builtin => profile.name.to_string(),
+                _ => format!("{} stand-in", profile.name),
+            };
+            installed.versions.insert(name, version);
+            installed
+                .programs
+                .insert(profile.command.clone(), program.to_owned());
+        }
+    }
     if layer == Layer::Module {
         let module = profile
             .module
@@ -70,6 +68,42 @@ pub async fn obtain(
         obtain_module(module, tools, &mut installed, progress).await?;
     }
     Ok(installed)
+}
+
+async fn obtain_packages(
+    profile: &AgentProfile,
+    packages: &Packages,
+    tools: &Tools,
+    installed: &mut Installed,
+    progress: Progress<'_>,
+) -> Result<(), String> {
+    for (place, package) in packages.from.iter().enumerate() {
+        let (target, tool) = match package {
+            Package::Npm(name) => (
+                Path::new(NPM_DIR).join(name),
+                tools.npm(name, progress).await,
+            ),
+            Package::Pypi(name) => (
+                Path::new(PYPI_DIR).join(name),
+                tools.pypi(name, progress).await,
+            ),
+        };
+        let tool = tool.map_err(|tried| tried.to_string())?;
+        let name = match (place, package) {
+            (0, _) => profile.name.to_string(),
+            (_, Package::Npm(name) | Package::Pypi(name)) => name.clone(),
+        };
+        installed.versions.insert(name, tool.version);
+        installed.directories.insert(target, tool.path);
+    }
+    let lie = Placeholders::default()
+        .with("npm", NPM_DIR)
+        .with("pypi", PYPI_DIR);
+    for (name, command) in &packages.commands {
+        let command = lie.expand_all(command).map_err(|error| error.to_string())?;
+        installed.commands.insert(name.clone(), command);
+    }
+    Ok(())
 }
 
 async fn obtain_module(

@@ -92,6 +92,9 @@ pub(super) struct RunArgs {
     /// Layers to measure; both where none is named
     #[arg(short, long = "layer", value_name = "LAYER")]
     pub(super) layers: Vec<LayerArg>,
+    /// Measure what reprise has in an agent's place, for every agent: its module's scripts are real, its program is not
+    #[arg(long)]
+    pub(super) stand_in: bool,
     /// Where workspaces run [default: docker where a daemon answers, else sandbox]
     #[arg(short, long)]
     pub(super) engine: Option<EngineArg>,

@@ -101,7 +101,16 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     for profile in catalogue.agents() {
         for layer in [Layer::Native, Layer::Module] {
             let name = format!("{}/{layer}", profile.name);
-            match agent::obtain(profile, layer, &looking, &program, &progress).await {
+            match agent::obtain(
+                profile,
+                profile.subject(),
+                layer,
+                &looking,
+                &program,
+                &progress,
+            )
+            .await
+            {
                 Ok(installed) => {
                     let versions: Vec<String> = installed
                         .versions

@@ -46,7 +46,7 @@ pub(super) fn main(args: &ListArgs) -> Result<Exit, Failure> {
                         .map_or("no module".to_owned(), |module| module.source.to_string());
                     (
                         agent.name.to_string(),
-                        format!("{} ({}), {module}", agent.title, agent.subject),
+                        format!("{} ({}), {module}", agent.title, agent.subject()),
                     )
                 });
                 section("Agents", rows.collect());

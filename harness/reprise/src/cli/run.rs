@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use reprise_model::{Cell, CellResult, Layer, NotMeasured, RunId};
+use reprise_model::{Cell, CellResult, Layer, NotMeasured, RunId, Subject};
 use reprise_report::{Live, Style};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{Format, RunArgs};
 use super::{Exit, Failure, places};
 use crate::runner::{Limits, ModuleChoice, Run, Wanted};
-use crate::scenario::{AgentProfile, Catalogue, Scenario};
+use crate::scenario::{AgentProfile, Catalogue, Install, Scenario};
 use crate::tools::{Cache, Tools};
 
 pub(super) fn main(args: RunArgs) -> Result<Exit, Failure> {
@@ -64,6 +64,7 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
                 if scenario.layers.contains(layer) {
                     wanted.push(Wanted {
                         profile: profile.clone(),
+                        subject: subject(args, profile, *layer),
                         layer: *layer,
                         scenario: (*scenario).clone(),
                     });
@@ -78,6 +79,16 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
         ));
     }
     Ok(wanted)
+}
+
+/// The real agent where it can be had. Where it cannot, its stand-in can still show what the module does; natively it would
+/// only show itself.
+fn subject(args: &RunArgs, profile: &AgentProfile, layer: Layer) -> Subject {
+    match (&profile.install, layer) {
+        _ if args.stand_in => Subject::StandIn,
+        (Install::Vendor(_), Layer::Native) => Subject::RealAgent,
+        _ => profile.subject(),
+    }
 }
 
 /// A name in `--require` that nobody has would never be missed.

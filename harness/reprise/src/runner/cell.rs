@@ -41,7 +41,7 @@ pub(super) async fn measure(
         .join(cell.layer.to_string())
         .join(cell.scenario.as_str());
     let recorded = record_cell(run, &cell, wanted, ready, &dir, watch).await;
-    let mut result = judge(&dir, &cell, wanted.profile.subject);
+    let mut result = judge(&dir, &cell, wanted.subject);
     result.millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Err(error) = recorded {
         // The record is not whole: a pass from what is left of it would be worth nothing.
@@ -149,7 +149,7 @@ async fn record_cell(
         run: run.id,
         cell: cell.clone(),
         workspace: labels.workspace,
-        subject: wanted.profile.subject,
+        subject: wanted.subject,
         module: ready.module.as_ref().map(|(_, module)| module.clone()),
         versions,
         nonces: book,
@@ -163,7 +163,7 @@ async fn record_cell(
         Arc::clone(&recorder) as Arc<dyn reprise_gateway::Sink>,
         masker,
     );
-    let gateway = Gateway::new(book, wire);
+    let gateway = Gateway::new(book, wanted.profile.turns, wire);
 
     let op = recorder.intend(Act::CreateWorkspace)?;
     let created = Workspace::create(
@@ -220,12 +220,13 @@ async fn walk(
     let prompt = super::drive::task_text(&book);
     let url = format!("http://{}/", workspace.gateway_address());
     let driver = match &ready.module {
-        None => Ok(Driver::native(&wanted.profile, &workspace)),
+        None => Ok(Driver::native(&wanted.profile, wanted.subject, &workspace)),
         Some((source, module)) => {
             let served = ModuleRegistry::serve(source.clone(), module).await;
             match (served, &ready.installed.terraform, &wanted.profile.module) {
                 (Ok(registry), Some((terraform, provider)), Some(profile)) => {
-                    let mut variables = profile.variables.clone();
+                    let gateway = workspace.gateway_address().to_string();
+                    let mut variables = super::drive::variables(profile, &gateway);
                     if let crate::scenario::TaskChannel::Variable(name) = &profile.task {
                         variables.insert(name.clone(), prompt.clone().into());
                     }
@@ -245,7 +246,15 @@ async fn walk(
                             url: url.clone(),
                         },
                     )
-                    .map(|renderer| Driver::module(&wanted.profile, profile, renderer, &workspace))
+                    .map(|renderer| {
+                        Driver::module(
+                            &wanted.profile,
+                            wanted.subject,
+                            profile,
+                            renderer,
+                            &workspace,
+                        )
+                    })
                     .map_err(|error| error.to_string())
                 }
                 (Err(error), ..) => Err(format!("cannot serve modules: {error}")),
@@ -267,7 +276,7 @@ async fn walk(
         recorder: Arc::clone(recorder),
         workspace,
         driver,
-        programs: ready.installed.programs.clone(),
+        installed: ready.installed.clone(),
         limits: run.limits,
         book,
         watch,

@@ -1,14 +1,15 @@
 //! How an agent is started, given its task and spoken to, at either layer.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use reprise_engine::Exec;
-use reprise_model::{Mark, NonceBook, Observation, Outcome};
+use reprise_model::{Mark, NonceBook, Observation, Outcome, Subject};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Limits;
+use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
 use crate::record::Recorder;
 use crate::scenario::{
@@ -42,6 +43,7 @@ pub(super) enum Driver {
         commands: Option<NativeCommands>,
         placeholders: Placeholders,
         env: BTreeMap<String, String>,
+        files: BTreeMap<String, String>,
     },
     Module {
         api: AgentApi,
@@ -50,6 +52,7 @@ pub(super) enum Driver {
         rendered: Option<Rendered>,
         placeholders: Placeholders,
         env: BTreeMap<String, String>,
+        files: BTreeMap<String, String>,
     },
 }
 
@@ -65,17 +68,59 @@ fn failed(reason: impl Into<String>) -> Outcome {
     }
 }
 
+/// A module's variables, with the gateway's address in their strings where they ask for it.
+pub(super) fn variables(module: &ModuleProfile, gateway: &str) -> BTreeMap<String, Value> {
+    fn fill(value: &Value, gateway: &str) -> Value {
+        match value {
+            // Other dollars are Terraform's or the module's own.
+            Value::String(text) => text
+                .replace("${gateway}", gateway)
+                .replace("${home}", HOME)
+                .into(),
+            Value::Array(values) => values.iter().map(|value| fill(value, gateway)).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| (name.clone(), fill(value, gateway)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+    module
+        .variables
+        .iter()
+        .map(|(name, value)| (name.clone(), fill(value, gateway)))
+        .collect()
+}
+
+/// The agent's environment. A stand-in is told where its model is in words of its own, beside those of the agent it plays.
+fn environment(profile: &AgentProfile, subject: Subject) -> BTreeMap<String, String> {
+    let mut env = profile.env.clone();
+    if subject == Subject::StandIn {
+        env.insert(
+            "STAND_IN_GATEWAY".to_owned(),
+            "http://${gateway}".to_owned(),
+        );
+    }
+    env
+}
+
 impl Driver {
-    pub(super) fn native(profile: &AgentProfile, workspace: &Workspace) -> Self {
+    pub(super) fn native(profile: &AgentProfile, subject: Subject, workspace: &Workspace) -> Self {
         Self::Native {
             commands: profile.native.clone(),
             placeholders: placeholders(workspace).with("session", "reprise"),
-            env: profile.env.clone(),
+            env: environment(profile, subject),
+            files: profile
+                .native
+                .as_ref()
+                .map(|native| native.files.clone())
+                .unwrap_or_default(),
         }
     }
 
     pub(super) fn module(
         profile: &AgentProfile,
+        subject: Subject,
         module: &ModuleProfile,
         renderer: Renderer,
         workspace: &Workspace,
@@ -86,7 +131,11 @@ impl Driver {
             renderer: Box::new(renderer),
             rendered: None,
             placeholders: placeholders(workspace),
-            env: profile.env.clone(),
+            env: environment(profile, subject)
+                .into_iter()
+                .chain(module.env.clone())
+                .collect(),
+            files: module.files.clone(),
         }
     }
 
@@ -118,54 +167,53 @@ impl Driver {
         &self,
         workspace: &Workspace,
         book: &NonceBook,
-        programs: &BTreeMap<String, PathBuf>,
+        installed: &Installed,
     ) -> Result<StartPlan, ExpandError> {
-        let programs = programs.clone();
-        match self {
-            Self::Native {
-                placeholders, env, ..
-            } => Ok(StartPlan {
-                env: placeholders.expand_values(env)?,
-                programs,
-                ..StartPlan::default()
-            }),
-            Self::Module {
-                rendered,
-                task,
-                placeholders,
-                env,
-                ..
-            } => {
-                let mut env = placeholders.expand_values(env)?;
-                let mut plan = StartPlan {
-                    programs,
-                    ..StartPlan::default()
-                };
-                if let Some(rendered) = rendered {
-                    env.extend(rendered.env.clone());
-                    env.insert("CODER_AGENT_TOKEN".to_owned(), rendered.token.clone());
-                    plan.scripts.clone_from(&rendered.scripts);
-                    plan.directory.clone_from(&rendered.directory);
-                }
-                for (name, value) in [
-                    ("CODER", "true".to_owned()),
-                    (
-                        "CODER_AGENT_URL",
-                        format!("http://{}/", workspace.gateway_address()),
-                    ),
-                    ("CODER_WORKSPACE_AGENT_NAME", "main".to_owned()),
-                    ("CODER_WORKSPACE_NAME", "workspace".to_owned()),
-                    ("CODER_WORKSPACE_OWNER_NAME", "reprise".to_owned()),
-                ] {
-                    env.insert(name.to_owned(), value);
-                }
-                if let TaskChannel::Env(name) = task {
-                    env.insert(name.clone(), task_text(book));
-                }
-                plan.env = env;
-                Ok(plan)
+        let (Self::Native {
+            placeholders,
+            env,
+            files,
+            ..
+        }
+        | Self::Module {
+            placeholders,
+            env,
+            files,
+            ..
+        }) = self;
+        let mut env = placeholders.expand_values(env)?;
+        let mut plan = StartPlan {
+            programs: installed.programs.clone(),
+            commands: installed.commands.clone(),
+            directories: installed.directories.clone(),
+            files: placeholders.expand_values(files)?,
+            ..StartPlan::default()
+        };
+        if let Self::Module { rendered, task, .. } = self {
+            if let Some(rendered) = rendered {
+                env.extend(rendered.env.clone());
+                env.insert("CODER_AGENT_TOKEN".to_owned(), rendered.token.clone());
+                plan.scripts.clone_from(&rendered.scripts);
+                plan.directory.clone_from(&rendered.directory);
+            }
+            for (name, value) in [
+                ("CODER", "true".to_owned()),
+                (
+                    "CODER_AGENT_URL",
+                    format!("http://{}/", workspace.gateway_address()),
+                ),
+                ("CODER_WORKSPACE_AGENT_NAME", "main".to_owned()),
+                ("CODER_WORKSPACE_NAME", "workspace".to_owned()),
+                ("CODER_WORKSPACE_OWNER_NAME", "reprise".to_owned()),
+            ] {
+                env.insert(name.to_owned(), value);
+            }
+            if let TaskChannel::Env(name) = task {
+                env.insert(name.clone(), task_text(book));
             }
         }
+        plan.env = env;
+        Ok(plan)
     }
 
     /// What became of a start. At the native layer the agent must at least say its version.
@@ -310,7 +358,7 @@ impl Driver {
         }
     }
 
-    /// Waits until the agent is at rest: AgentAPI calls it stable, and for a while neither that nor the wire changes. At the
+    /// Waits until the agent is at rest: it shows something, AgentAPI calls it stable, and for a while neither that nor the wire changes. At the
     /// native layer no process of the agent's is left between its commands.
     pub(super) async fn settle(
         &self,
@@ -327,6 +375,7 @@ impl Driver {
         let mut last: Option<Status> = None;
         let mut lines = *wire.borrow();
         let mut silent = String::new();
+        let mut shown = false;
         loop {
             match api.status(workspace).await {
                 Ok(status) => {
@@ -351,10 +400,28 @@ impl Driver {
                 quiet_since = Instant::now();
             }
             if last == Some(Status::Stable) && quiet_since.elapsed() >= limits.quiet {
-                return Ok(Outcome::Ok);
+                if shown {
+                    return Ok(Outcome::Ok);
+                }
+                // What it shows first is where its quiet begins.
+                quiet_since = Instant::now();
+            }
+            if !shown {
+                match api.shows_something(workspace).await {
+                    Ok(something) => shown = something,
+                    Err(AgentApiError::Workspace(error)) => return Err(error),
+                    Err(error) => silent = error.to_string(),
+                }
+                if shown {
+                    quiet_since = Instant::now();
+                }
             }
             if Instant::now() >= deadline {
                 return Ok(failed(match last {
+                    Some(_) if !shown => format!(
+                        "the agent's screen was still blank after {} s",
+                        limits.settle.as_secs()
+                    ),
                     Some(status) => format!(
                         "the agent was not at rest after {} s: AgentAPI says `{}`",
                         limits.settle.as_secs(),
@@ -391,6 +458,8 @@ async fn send(
         match api.send(workspace, message).await {
             Ok(()) => return Ok(Ok(())),
             Err(AgentApiError::Workspace(error)) => return Err(error),
+            // It may have reached the agent: once more could be twice.
+            Err(error @ AgentApiError::Silent { .. }) => return Ok(Err(error.to_string())),
             Err(error) if Instant::now() >= deadline => return Ok(Err(error.to_string())),
             Err(_) => tokio::time::sleep(POLL).await,
         }

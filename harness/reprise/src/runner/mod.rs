@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use reprise_engine::Engine;
-use reprise_model::{Cell, CellResult, Event, Layer, NotMeasured, RunId};
+use reprise_model::{Cell, CellResult, Event, Layer, NotMeasured, RunId, Subject};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Installed};
@@ -34,6 +34,8 @@ pub type Watcher<'a> = &'a (dyn Fn(Event) + Send + Sync);
 pub struct Wanted {
     /// Which agent.
     pub profile: AgentProfile,
+    /// Whether it is played.
+    pub subject: Subject,
     /// At which layer.
     pub layer: Layer,
     /// Through what.
@@ -163,6 +165,7 @@ impl Run {
         }
         let installed: Installed = agent::obtain(
             &wanted.profile,
+            wanted.subject,
             wanted.layer,
             &self.tools,
             &self.program,

@@ -1,7 +1,5 @@
 //! Walks a scenario's steps: writes down each act before it is done, does it, writes down how it ended.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +10,7 @@ use thiserror::Error;
 
 use super::drive::Driver;
 use super::{Limits, Watcher};
+use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
 use crate::scenario::{RestartKind, Scenario, StepFile};
@@ -52,7 +51,7 @@ pub(super) struct Walker<'a> {
     pub(super) recorder: Arc<Recorder>,
     pub(super) workspace: Workspace,
     pub(super) driver: Driver,
-    pub(super) programs: BTreeMap<String, PathBuf>,
+    pub(super) installed: Installed,
     pub(super) limits: Limits,
     pub(super) book: NonceBook,
     pub(super) watch: Watcher<'a>,
@@ -140,7 +139,7 @@ impl Walker<'_> {
         self.act(Act::Start { epoch }, async |walker| {
             let plan = walker
                 .driver
-                .start_plan(&walker.workspace, &walker.book, &walker.programs);
+                .start_plan(&walker.workspace, &walker.book, &walker.installed);
             let plan = match plan {
                 Ok(plan) => plan,
                 Err(error) => {

@@ -9,5 +9,8 @@ mod steps;
 pub use catalogue::{Catalogue, CatalogueError};
 pub use expand::{ExpandError, Placeholders};
 pub use file::{FileError, LIMITS};
-pub use profile::{AgentProfile, Install, ModuleProfile, NativeCommands, Registry, TaskChannel};
+pub use profile::{
+    AgentProfile, Install, ModuleProfile, NativeCommands, Package, Packages, Registry, TaskChannel,
+    Vendor,
+};
 pub use steps::{RestartKind, Scenario, StepFile};

@@ -1,9 +1,8 @@
 //! An agent's profile: how it is installed, configured, started natively, and by which module.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use reprise_model::{AgentName, ModuleRef, Subject};
+use reprise_model::{AgentName, ModuleRef, Subject, TurnRule};
 use schemars::JsonSchema;
 use semver::Version;
 use serde::{Deserialize, Serialize};
@@ -20,10 +19,13 @@ pub struct AgentProfile {
     pub name: AgentName,
     /// Its name for people.
     pub title: String,
-    /// Whether this is the vendor's own program.
-    pub subject: Subject,
+    /// What it is called on PATH.
+    pub command: String,
     /// How its program is obtained.
     pub install: Install,
+    /// How its own turns are told from titles and summaries.
+    #[serde(default)]
+    pub turns: TurnRule,
     /// Its documented configuration, as environment. `${gateway}` is the model API's address.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -43,30 +45,59 @@ pub struct AgentProfile {
 
 /// How an agent's program is obtained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Install {
-    /// From a platform package of npm's registry, pinned in `images/agents.lock`.
-    Npm {
-        /// `@scope/name`.
-        package: String,
-        /// The program's path in the package.
-        program: PathBuf,
-        /// What it is called on PATH.
-        command: String,
-    },
+    /// From package registries.
+    Packages(Packages),
     /// It is this program under another name.
-    Builtin {
-        /// What it is called on PATH.
-        command: String,
-    },
+    Builtin,
+    /// From its vendor only, to talk with its vendor's service only: measured live, with the user's own account, and
+    /// otherwise by its stand-in.
+    Vendor(Vendor),
 }
 
-impl Install {
-    /// What the agent is called on PATH.
+/// Packages, pinned in `images/agents.lock`, and what is started from them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Which ones. The first one's version is the agent's.
+    pub from: Vec<Package>,
+    /// Programs by what they are called on PATH: the command line that each one is. `${npm}` and `${pypi}` are where
+    /// packages lie in the workspace, each in a directory of its name.
+    pub commands: BTreeMap<String, Vec<String>>,
+}
+
+/// A package of a registry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Package {
+    /// `@scope/name` of npm's registry.
+    Npm(String),
+    /// A distribution of Python's package index, with all it requires.
+    Pypi(String),
+}
+
+/// An agent that needs its vendor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Vendor {
+    /// Why it cannot be measured offline.
+    pub why: String,
+    /// Where the vendor documents its installation.
+    pub documented: String,
+    /// Environment variables that hold the user's own credentials.
+    pub credentials: Vec<String>,
+    /// Hosts it must reach, and no others.
+    pub hosts: Vec<String>,
+}
+
+impl AgentProfile {
+    /// What a measurement of it rests on where nobody asks otherwise.
     #[must_use]
-    pub fn command(&self) -> &str {
-        match self {
-            Self::Npm { command, .. } | Self::Builtin { command } => command,
+    pub fn subject(&self) -> Subject {
+        match self.install {
+            Install::Packages(_) => Subject::RealAgent,
+            Install::Builtin | Install::Vendor(_) => Subject::StandIn,
         }
     }
 }
@@ -75,6 +106,9 @@ impl Install {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeCommands {
+    /// Files below the home that its documentation asks for, written before its first start.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// Prints its version.
     pub version: Vec<String>,
     /// Takes a task in a new session.
@@ -97,9 +131,15 @@ pub struct ModuleProfile {
     /// AgentAPI's port.
     #[serde(default = "agentapi_port")]
     pub port: u16,
-    /// The module's variables.
+    /// The module's variables. In their strings, `${gateway}` and `${home}` are known.
     #[serde(default)]
     pub variables: BTreeMap<String, Value>,
+    /// Environment of the workspace beside the agent's own.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Files below the home that a template would put there, written before the first start.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// How a template hands the task to the module.
     pub task: TaskChannel,
 }
@@ -149,14 +189,32 @@ impl AgentProfile {
             .with("home", "")
             .with("message", "")
             .with("session", "");
-        let native = profile
-            .native
+        let native = profile.native.iter().flat_map(|native| {
+            let commands = native.cold.iter().chain(&native.resumed);
+            commands.chain(native.files.values())
+        });
+        let module = profile
+            .module
             .iter()
-            .flat_map(|native| native.cold.iter().chain(&native.resumed));
-        for text in profile.env.values().chain(native) {
+            .flat_map(|module| module.env.values().chain(module.files.values()));
+        for text in profile.env.values().chain(native).chain(module) {
             known
                 .expand(text)
                 .map_err(|error| document.about(text, error.to_string()))?;
+        }
+        if let Install::Packages(packages) = &profile.install {
+            let lies = Placeholders::default().with("npm", "").with("pypi", "");
+            for text in packages.commands.values().flatten() {
+                lies.expand(text)
+                    .map_err(|error| document.about(text, error.to_string()))?;
+            }
+            if packages.from.is_empty() {
+                return Err(document.about("from", "no package is named"));
+            }
+            if !packages.commands.contains_key(&profile.command) {
+                let message = format!("no command of the packages is `{}`", profile.command);
+                return Err(document.about("commands", message));
+            }
         }
         if let Some(module) = &profile.module
             && module.source.version.is_none()
@@ -176,16 +234,18 @@ impl AgentProfile {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "name: a\ntitle: A\nsubject: real-agent\ninstall:\n  npm: {package: a, program: a, command: a}\nenv: {HOST: \"http://${gateway}\"}\nnative: {version: [a], cold: [a, \"${message}\"], resumed: [a]}\n";
+    const GOOD: &str = "name: a\ntitle: A\ncommand: a\ninstall:\n  packages: {from: [{npm: b}], commands: {a: [\"${npm}/b/c\"]}}\nenv: {HOST: \"http://${gateway}\"}\nnative: {version: [a], cold: [a, \"${message}\"], resumed: [a]}\n";
 
     #[test]
     fn reads_a_profile_and_refuses_what_it_does_not_know() {
         AgentProfile::parse("a.yaml", GOOD).expect("it is a profile");
         for (good, bad, named) in [
             ("${message}", "${massage}", "massage"),
-            ("real-agent", "fake-agent", "fake-agent"),
+            ("command: a\n", "command: b\n", "`b`"),
             ("title", "titel", "titel"),
-            ("npm", "pnpm", "pnpm"),
+            ("{npm: b}", "{pnpm: b}", "pnpm"),
+            ("${npm}", "${pnpm}", "pnpm"),
+            ("[{npm: b}]", "[]", "no package"),
             ("native:", "module:", "version"),
         ] {
             let error = AgentProfile::parse("a.yaml", &GOOD.replace(good, bad))

@@ -9,8 +9,10 @@ mod cache;
 mod command;
 mod download;
 mod go;
+mod lock;
 mod npm;
 mod provider;
+mod pypi;
 mod terraform;
 
 use std::fmt;
@@ -20,8 +22,7 @@ use thiserror::Error;
 
 pub use cache::Cache;
 pub use command::{CommandError, run};
-pub(crate) use npm::pin;
-pub use npm::{NpmPackage, NpmPin};
+pub use lock::{AgentsLock, NpmPin, PypiPin};
 pub use provider::Provider;
 
 use reprise_engine::Progress;
@@ -134,13 +135,33 @@ impl Tools {
         agentapi::find(self, versions, progress).await
     }
 
-    /// A program of an npm package.
+    /// A package of npm's registry: the directory with its files.
     ///
     /// # Errors
     /// With what each link said.
-    pub async fn npm(&self, package: &NpmPackage, progress: Progress<'_>) -> Result<Tool, Tried> {
-        npm::find(self, package, progress).await
+    pub async fn npm(&self, name: &str, progress: Progress<'_>) -> Result<Tool, Tried> {
+        match AgentsLock::builtin().npm.get(name) {
+            Some(pin) => npm::find(self, name, pin, progress).await,
+            None => Err(unpinned(name)),
+        }
     }
+
+    /// A distribution of Python's package index: a directory for `PYTHONPATH`.
+    ///
+    /// # Errors
+    /// With what each link said.
+    pub async fn pypi(&self, name: &str, progress: Progress<'_>) -> Result<Tool, Tried> {
+        match AgentsLock::builtin().pypi.get(name) {
+            Some(pin) => pypi::find(self, name, pin, progress).await,
+            None => Err(unpinned(name)),
+        }
+    }
+}
+
+fn unpinned(name: &str) -> Tried {
+    let mut chain = Chain::of(name);
+    chain.says("images/agents.lock", "pins no version of it");
+    chain.broken()
 }
 
 /// Collects what links say until one holds.

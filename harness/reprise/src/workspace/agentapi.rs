@@ -31,8 +31,16 @@ impl Status {
 /// Why AgentAPI gave no answer.
 #[derive(Debug, Error)]
 pub enum AgentApiError {
-    /// It does not answer: it is not up, or has gone.
-    #[error("AgentAPI does not answer on port {port}: {said}")]
+    /// It is not up, or has gone.
+    #[error("nobody listens on AgentAPI's port {port}: {said}")]
+    NotThere {
+        /// Its port.
+        port: u16,
+        /// What was seen.
+        said: String,
+    },
+    /// It took the request and did not answer.
+    #[error("AgentAPI on port {port} took the request, and gave {said}")]
     Silent {
         /// Its port.
         port: u16,
@@ -52,11 +60,21 @@ pub enum AgentApiError {
     Workspace(WorkspaceError),
 }
 
+/// What the workspace-agent's `request` prints.
 #[derive(Deserialize)]
-struct Reply {
-    status: u16,
-    body: String,
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Answered { status: u16, body: String },
+    NotTaken(String),
+    NotAnswered(String),
 }
+
+/// How long a question may take.
+const QUESTION: u64 = 10;
+
+/// How long a message may take: AgentAPI answers when its agent's screen has shown the message and has taken it, and gives
+/// itself fifteen seconds for each.
+const MESSAGE: u64 = 45;
 
 /// AgentAPI in one workspace.
 #[derive(Debug, Clone, Copy)]
@@ -72,25 +90,26 @@ impl AgentApi {
         method: &str,
         path: &str,
         body: Vec<u8>,
+        timeout: u64,
     ) -> Result<String, AgentApiError> {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let reply: Reply = workspace
-            .role(&["request", method, &url], body, false)
+            .role(
+                &["request", method, &url, "--timeout", &timeout.to_string()],
+                body,
+                false,
+            )
             .await
-            .map_err(|error| match error {
-                WorkspaceError::Role { said, .. } => AgentApiError::Silent {
-                    port: self.port,
-                    said,
-                },
-                other => AgentApiError::Workspace(other),
-            })?;
-        if (200..300).contains(&reply.status) {
-            Ok(reply.body)
-        } else {
-            Err(AgentApiError::Refused {
-                status: reply.status,
-                body: reply.body.chars().take(400).collect(),
-            })
+            .map_err(AgentApiError::Workspace)?;
+        let port = self.port;
+        match reply {
+            Reply::Answered { status, body } if (200..300).contains(&status) => Ok(body),
+            Reply::Answered { status, body } => Err(AgentApiError::Refused {
+                status,
+                body: body.chars().take(400).collect(),
+            }),
+            Reply::NotTaken(said) => Err(AgentApiError::NotThere { port, said }),
+            Reply::NotAnswered(said) => Err(AgentApiError::Silent { port, said }),
         }
     }
 
@@ -104,7 +123,7 @@ impl AgentApi {
             status: Status,
         }
         let body = self
-            .request(workspace, "GET", "/status", Vec::new())
+            .request(workspace, "GET", "/status", Vec::new(), QUESTION)
             .await?;
         serde_json::from_str::<Said>(&body)
             .map(|said| said.status)
@@ -120,9 +139,23 @@ impl AgentApi {
     /// If it does not answer.
     pub async fn messages(self, workspace: &Workspace) -> Result<Value, AgentApiError> {
         let body = self
-            .request(workspace, "GET", "/messages", Vec::new())
+            .request(workspace, "GET", "/messages", Vec::new(), QUESTION)
             .await?;
         Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+
+    /// Whether its agent's screen shows something. Until then AgentAPI calls the blank screen stable, and a message sent
+    /// then can block it for good: its queue takes one message, and the task's prompt comes after it.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn shows_something(self, workspace: &Workspace) -> Result<bool, AgentApiError> {
+        let messages = self.messages(workspace).await?;
+        let last = messages["messages"].as_array().and_then(|all| all.last());
+        Ok(last.is_some_and(|last| {
+            let words = last["content"].as_str().unwrap_or_default();
+            last["role"] == "agent" && !words.trim().is_empty()
+        }))
     }
 
     /// `POST /message`.
@@ -131,7 +164,7 @@ impl AgentApi {
     /// If it refuses: it does so while its agent is at work.
     pub async fn send(self, workspace: &Workspace, text: &str) -> Result<(), AgentApiError> {
         let body = json!({"content": text, "type": "user"}).to_string();
-        self.request(workspace, "POST", "/message", body.into_bytes())
+        self.request(workspace, "POST", "/message", body.into_bytes(), MESSAGE)
             .await
             .map(drop)
     }

@@ -4,6 +4,8 @@ mod agentapi;
 mod events;
 
 use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,12 @@ pub use events::{ScriptFailure, Starting};
 
 /// Where every workspace's home is.
 pub const HOME: &str = "/home/coder";
+
+/// Where packages of npm's registry are shown in a workspace. Some look for their parts in a directory of that name.
+pub const NPM_DIR: &str = "/run/reprise/node_modules";
+
+/// Where distributions of Python's package index are shown in a workspace.
+pub const PYPI_DIR: &str = "/run/reprise/python";
 
 /// Seconds all stop scripts together may take.
 const STOP_DEADLINE: u64 = 60;
@@ -51,6 +59,14 @@ pub enum WorkspaceError {
         role: String,
         /// What it said.
         said: String,
+    },
+    /// An agent's command could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Command {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
     },
     /// It is not running.
     #[error("the workspace is not running")]
@@ -88,6 +104,12 @@ pub struct StartPlan {
     pub directory: Option<String>,
     /// Programs, by what they are called on PATH.
     pub programs: BTreeMap<String, PathBuf>,
+    /// Command lines, by what they are called on PATH.
+    pub commands: BTreeMap<String, Vec<String>>,
+    /// Directories of this machine, by where they are shown.
+    pub directories: BTreeMap<PathBuf, PathBuf>,
+    /// Files below the home, written before the first start's first script.
+    pub files: BTreeMap<String, String>,
 }
 
 /// One workspace.
@@ -183,16 +205,27 @@ impl Workspace {
             directory: plan.directory.unwrap_or_else(|| HOME.to_owned()),
             stop_deadline: STOP_DEADLINE,
             probe_home: true,
+            files: (epoch == 0).then_some(plan.files),
         };
+        let mut commands = Vec::new();
+        for (name, command) in &plan.commands {
+            commands.push((name.clone(), self.command(name, command)?));
+        }
         let mut mounts: Vec<Mount> = ["reprise", "coder"]
             .into_iter()
             .map(|name| (name.to_owned(), self.program.clone()))
             .chain(plan.programs)
+            .chain(commands)
             .map(|(name, source)| Mount {
                 source,
                 target: PathBuf::from(TOOLS_DIR).join(name),
             })
             .collect();
+        mounts.extend(
+            plan.directories
+                .into_iter()
+                .map(|(target, source)| Mount { source, target }),
+        );
         mounts.sort_by(|one, other| one.target.cmp(&other.target));
         let spec = StartSpec {
             labels: self.labels.clone(),
@@ -234,6 +267,23 @@ impl Workspace {
             env,
         });
         Ok(starting)
+    }
+
+    /// Writes a script that becomes a command line; it stays with the record, which so tells what was started.
+    fn command(&self, name: &str, command: &[String]) -> Result<PathBuf, WorkspaceError> {
+        let dir = self.recorder.dir().join("commands");
+        let file = dir.join(name);
+        let words = shell_words::join(command);
+        let write = || {
+            fs::create_dir_all(&dir)?;
+            fs::write(&file, format!("#!/bin/sh\nexec {words} \"$@\"\n"))?;
+            fs::set_permissions(&file, Permissions::from_mode(0o755))
+        };
+        write().map_err(|source| WorkspaceError::Command {
+            path: file.clone(),
+            source,
+        })?;
+        Ok(file)
     }
 
     /// Runs a command in the workspace, with the workspace's environment.
