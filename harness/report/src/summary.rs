@@ -111,7 +111,7 @@ fn explain(text: &mut String, result: &CellResult) {
             "  {} {}: {}",
             painted(&verdict.judgement.to_string(), verdict.judgement),
             verdict.check,
-            plain(&verdict.summary)
+            short(&plain(&verdict.summary), verdict.judgement)
         );
         if verdict.judgement != Judgement::Fail {
             continue;
@@ -140,6 +140,14 @@ fn explain(text: &mut String, result: &CellResult) {
         }
     }
     let _ = writeln!(text, "  all of it: {}\n", result.directory);
+}
+
+/// What kept a check from judging is the same for all of a cell's checks and stands whole below them.
+fn short(summary: &str, judgement: Judgement) -> &str {
+    match judgement {
+        Judgement::Inconclusive => summary.lines().next().unwrap_or_default(),
+        _ => summary,
+    }
 }
 
 /// Cells that share a reason are told together.

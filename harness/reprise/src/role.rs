@@ -23,6 +23,9 @@ pub fn main() -> ExitCode {
     if name == "reference-agent" {
         return stand_in::reference_main(args);
     }
+    if stand_in::plays(&name) {
+        return stand_in::play(&name, args);
+    }
     match (args.get(1).and_then(|arg| arg.to_str()), args.get(2)) {
         (Some(sandbox::WORLD_ROLE), Some(dir)) => sandbox::world_main(Path::new(dir)),
         (Some(sandbox::ENTER_ROLE), Some(order)) => sandbox::enter_main(&order.to_string_lossy()),

@@ -1,14 +1,14 @@
 //! A conversation: what the user says goes to the model, what the model asks for is done, all of it is kept.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::store::{Store, StoreError};
+use crate::{shell, terminal};
 
 /// What can end a conversation.
 #[derive(Debug, Error)]
@@ -141,11 +141,10 @@ impl Chat {
             self.answer_aloud(prompt.trim())?;
         }
         prompt()?;
-        for line in io::stdin().lock().lines() {
-            let line = line?;
-            let text = typed(&line);
+        let mut input = io::stdin().lock();
+        while let Some(text) = terminal::message(&mut input)? {
             if !text.is_empty() {
-                self.answer_aloud(text)?;
+                self.answer_aloud(&text)?;
             }
             prompt()?;
         }
@@ -168,15 +167,6 @@ fn prompt() -> io::Result<()> {
     io::stdout().flush()
 }
 
-/// What was typed or pasted, without the marks of a bracketed paste and what a terminal's driver typed before it.
-fn typed(line: &str) -> &str {
-    let line = line
-        .rsplit_once("\u{1b}[200~")
-        .map_or(line, |(_, pasted)| pasted);
-    let line = line.split("\u{1b}[201~").next().unwrap_or_default();
-    line.trim()
-}
-
 fn run(call: &Value) -> String {
     let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
     let command = serde_json::from_str::<Value>(arguments)
@@ -184,24 +174,6 @@ fn run(call: &Value) -> String {
         .and_then(|arguments| Some(arguments["command"].as_str()?.to_owned()));
     match command {
         None => "the call names no command".to_owned(),
-        Some(command) => match Command::new("sh").args(["-c", &command]).output() {
-            Ok(output) => format!(
-                "{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            ),
-            Err(error) => format!("cannot run it: {error}"),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_paste_is_taken_without_its_marks() {
-        assert_eq!(typed("x\u{8}\u{1b}[200~go on\u{1b}[201~"), "go on");
-        assert_eq!(typed(" plain "), "plain");
+        Some(command) => shell::run(&command),
     }
 }

@@ -123,7 +123,7 @@ pub(super) struct RunArgs {
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
-    /// Cells measured at once [default: two for each processor]
+    /// Cells measured at once [default: two for each processor, twelve with --stand-in]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: Option<u16>,
     /// Keep workspaces for a look; `reprise gc` removes them

@@ -148,8 +148,11 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
         program: places::program()?,
         directory: directory.clone(),
         jobs: args.jobs.map_or_else(
-            // A cell mostly waits for its agent to come to rest.
-            || 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            // A cell mostly waits for its agent to come to rest, and a stand-in is at work for a moment only.
+            || {
+                (if args.stand_in { 12 } else { 2 })
+                    * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+            },
             usize::from,
         ),
         keep: args.keep,

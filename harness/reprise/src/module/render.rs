@@ -152,7 +152,8 @@ impl Renderer {
         });
         let installation = match provider {
             Provider::Mirror { root, .. } => format!(
-                "provider_installation {{\n  filesystem_mirror {{\n    path = \"{}\"\n  }}\n}}\n",
+                // Other providers, which few modules ask for, come from where they always do.
+                "provider_installation {{\n  filesystem_mirror {{\n    path = \"{}\"\n    include = [\"registry.terraform.io/coder/coder\", \"registry.opentofu.org/coder/coder\"]\n  }}\n  direct {{\n    exclude = [\"registry.terraform.io/coder/coder\", \"registry.opentofu.org/coder/coder\"]\n  }}\n}}\n",
                 root.display()
             ),
             Provider::Direct => String::new(),
