@@ -1,5 +1,7 @@
 //! What several checks stand on: was there a session to lose, and did the restart take place?
 
+use std::collections::BTreeMap;
+
 use reprise_model::{
     Act, Closing, Evidence, Exchange, FileKind, History, Judgement, Mark, Moment, Outcome, Request,
     Role, Source, Step,
@@ -11,6 +13,7 @@ pub(crate) struct Finding {
     pub(crate) judgement: Judgement,
     pub(crate) summary: String,
     pub(crate) evidence: Vec<Evidence>,
+    pub(crate) figures: BTreeMap<String, u64>,
 }
 
 impl Finding {
@@ -38,6 +41,7 @@ impl Finding {
             judgement,
             summary: summary.into(),
             evidence: Vec::new(),
+            figures: BTreeMap::new(),
         }
     }
 }
@@ -207,7 +211,8 @@ pub(crate) fn on_disk(history: &History, epoch: u32) -> Option<Evidence> {
     let snapshot = history.snapshot(moment)?;
     let prefixes: Vec<&str> = history
         .header
-        .session_paths
+        .claim
+        .paths
         .iter()
         .map(|path| path.trim_end_matches('*'))
         .collect();

@@ -12,8 +12,11 @@ mod rest_is_new;
 mod session_continues;
 mod sidecars_preserved;
 mod silent_until_follow_up;
+mod storage_as_claimed;
 mod task_received_once;
 mod tool_calls_preserved;
+
+use std::collections::BTreeMap;
 
 use reprise_model::{CheckName, History, Judgement, Verdict};
 
@@ -62,6 +65,11 @@ pub const CHECKS: &[Check] = &[
         judge: sidecars_preserved::judge,
     },
     Check {
+        name: "storage_as_claimed",
+        asks: "does what the agent keeps fit the storage that is claimed to suffice, and how does it grow?",
+        judge: storage_as_claimed::judge,
+    },
+    Check {
         name: "home_preserved",
         asks: "does the home come back as it was left?",
         judge: home_preserved::judge,
@@ -92,6 +100,7 @@ impl Check {
             judgement: finding.judgement,
             summary: finding.summary,
             evidence: finding.evidence,
+            figures: finding.figures,
         }
     }
 }
@@ -112,6 +121,7 @@ pub fn judge(history: &History) -> Vec<Verdict> {
                 judgement: Judgement::Inconclusive,
                 summary: "this version of reprise has no check of that name".to_owned(),
                 evidence: Vec::new(),
+                figures: BTreeMap::new(),
             },
         })
         .collect()

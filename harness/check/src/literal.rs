@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use reprise_model::{
-    Act, AgentEvent, ByteSize, Cell, Class, Closing, DatabaseFacts, EngineKind, Exchange, FORMAT,
-    FileKind, Header, History, InstanceId, Layer, ManifestEntry, Mark, Message, Moment, NonceBook,
-    Observation, OpId, Outcome, Protocol, Reply, ReplyEnd, Request, Role, RunId, ScriptId,
-    ScriptPhase, SidecarFacts, Snapshot, Stamp, Step, Subject, TableRows, WorkspaceId,
+    Act, AgentEvent, ByteSize, Cell, Claim, Class, Closing, DatabaseFacts, EngineKind, Exchange,
+    FORMAT, FileKind, Header, History, InstanceId, Layer, ManifestEntry, Mark, Message, Moment,
+    NonceBook, Observation, OpId, Outcome, Protocol, Reply, ReplyEnd, Request, Role, RunId,
+    ScriptId, ScriptPhase, SidecarFacts, Snapshot, Stamp, Step, Subject, TableRows, WorkspaceId,
 };
 
 /// Outcomes in a word.
@@ -86,7 +86,8 @@ pub(crate) fn history() -> Builder {
                 versions: BTreeMap::new(),
                 nonces: NonceBook::draw(),
                 checks: Vec::new(),
-                session_paths: Vec::new(),
+                claim: Claim::default(),
+                module_variables: Default::default(),
             },
             steps: Vec::new(),
             observations: Vec::new(),

@@ -114,6 +114,7 @@ impl Workspace {
             stop_deadline: 50,
             probe_home: false,
             files: None,
+            keep_only: None,
         };
         let program = format!("{TOOLS_DIR}/reprise");
         let spec = StartSpec {

@@ -20,6 +20,11 @@ pub enum Fault {
     Hang,
 }
 
+/// A path with one slash at its start: `CODER_AGENT_URL` ends with one, and scripts put another behind it.
+fn collapsed(path: &str) -> String {
+    format!("/{}", path.trim_start_matches('/'))
+}
+
 /// The control plane's double.
 #[derive(Debug, Clone, Default)]
 pub struct ControlPlane {
@@ -34,7 +39,7 @@ impl ControlPlane {
 
     /// Whether a path is the control plane's.
     pub(crate) fn owns(path: &str) -> bool {
-        path.starts_with("/api/v2/")
+        collapsed(path).starts_with("/api/v2/")
     }
 
     /// Answers `POST /api/v2/workspaceagents/me/tasks/TASK/log-snapshot`; other paths are not known here.
@@ -46,6 +51,7 @@ impl ControlPlane {
         bytes: usize,
     ) -> Response {
         let path = path.split('?').next().unwrap_or_default();
+        let path = collapsed(path);
         let is_snapshot = path.starts_with("/api/v2/workspaceagents/me/tasks/")
             && path.ends_with("/log-snapshot");
         if !is_snapshot || method != "POST" {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reprise_gateway::{Fault, Gateway, Masker, Sink, WireLog};
+use reprise_gateway::{Fault, Gateway, Masker, ModelFault, Sink, WireLog};
 use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, TurnRule, WireLine};
 use serde_json::{Value, json};
 
@@ -214,6 +214,155 @@ async fn the_control_plane_fails_on_demand() {
     bench.gateway.control().set_fault(None);
     let (status, _) = bench.post(path, "{}").await;
     assert_eq!(status, 401, "no token was sent");
+    let (status, _) = bench.post(&format!("/{path}"), "{}").await;
+    assert_eq!(status, 401, "a slash more is the same place");
     let (status, _) = bench.post("/api/v2/users/me", "{}").await;
     assert_eq!(status, 404);
+}
+
+/// What each API's turn looks like on the wire: path, body, and what a streamed reply ends with.
+fn turns(prompt: &str) -> [(&'static str, Value, &'static str); 4] {
+    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+    [
+        (
+            "/v1/chat/completions",
+            json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": prompt}],
+                "tools": [{"type": "function", "function": {"name": "shell", "parameters": schema}}]}),
+            "data: [DONE]",
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "m", "stream": true, "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}],
+                "tools": [{"type": "function", "name": "shell", "parameters": schema}]}),
+            "event: response.completed",
+        ),
+        (
+            "/v1/messages?beta=true",
+            json!({"model": "m", "stream": true, "max_tokens": 9, "messages": [{"role": "user", "content": prompt}],
+                "tools": [{"name": "Bash", "input_schema": schema}]}),
+            "event: message_stop",
+        ),
+        (
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}],
+                "tools": [{"functionDeclarations": [{"name": "run_shell_command", "parameters": schema}]}]}),
+            "\"finishReason\":\"STOP\"",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn every_api_answers_the_task_with_a_tool_call() {
+    let bench = bench();
+    let prompt = bench.book.nonce(Mark::Prompt);
+    for (path, body, end) in turns(&prompt) {
+        let (status, reply) = bench.post(path, body.to_string()).await;
+        assert_eq!(status, 200, "{path}: {reply}");
+        assert!(reply.contains(end), "{path}: {reply}");
+        let exchange = bench
+            .gateway
+            .wire()
+            .exchanges()
+            .pop()
+            .expect("it was recorded");
+        assert_eq!(exchange.request.class, Class::Main, "{path}");
+        let marks = exchange.reply.expect("it was replied to").marks;
+        assert_eq!(marks, [Mark::Tool { epoch: 0 }], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_api_can_refuse_and_break_off() {
+    let bench = bench();
+    let prompt = bench.book.nonce(Mark::Prompt);
+    for (path, body, end) in turns(&prompt) {
+        bench.gateway.break_turns([
+            ModelFault::Status(429),
+            ModelFault::Status(500),
+            ModelFault::BrokenStream,
+        ]);
+        for status in [429, 500] {
+            let (got, reply) = bench.post(path, body.to_string()).await;
+            assert_eq!(got, status, "{path}");
+            let error: Value = serde_json::from_str(&reply).expect("an error is JSON");
+            assert!(error["error"]["message"].is_string(), "{path}: {reply}");
+        }
+        // Whether its head still gets out is the server's affair.
+        let broken = async {
+            let request = reqwest::Client::new().post(format!("http://{}{path}", bench.address));
+            request.body(body.to_string()).send().await?.text().await
+        };
+        assert!(broken.await.is_err(), "{path}: the reply breaks off");
+        let exchange = bench
+            .gateway
+            .wire()
+            .exchanges()
+            .pop()
+            .expect("it was recorded");
+        let reply = exchange.reply.expect("its end was recorded");
+        assert_eq!(
+            (reply.end, reply.marks),
+            (ReplyEnd::Broken, vec![]),
+            "{path}"
+        );
+        let (status, reply) = bench.post(path, body.to_string()).await;
+        assert!(
+            status == 200 && reply.contains(end),
+            "{path}: a retry is served"
+        );
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_counted_and_models_listed() {
+    let bench = bench();
+    for (path, field) in [
+        ("/v1/messages/count_tokens", "input_tokens"),
+        ("/v1beta/models/m:countTokens", "totalTokens"),
+    ] {
+        let (status, body) = bench.post(path, "x".repeat(40)).await;
+        let body: Value = serde_json::from_str(&body).expect("it is JSON");
+        assert_eq!((status, body[field].as_u64()), (200, Some(10)), "{path}");
+    }
+    for (path, anthropic, list) in [
+        ("/v1/models", false, "data"),
+        ("/v1/models", true, "data"),
+        ("/v1beta/models", false, "models"),
+    ] {
+        let mut request = reqwest::Client::new().get(format!("http://{}{path}", bench.address));
+        if anthropic {
+            request = request.header("anthropic-version", "2023-06-01");
+        }
+        let body: Value = request
+            .send()
+            .await
+            .expect("answered")
+            .json()
+            .await
+            .expect("JSON");
+        assert_eq!(body[list].as_array().map(Vec::len), Some(1), "{path}");
+        assert_eq!(body["has_more"].is_boolean(), anthropic);
+    }
+}
+
+#[tokio::test]
+async fn a_title_is_no_turn_and_holds_no_nonce() {
+    let bench = bench();
+    let prompt = bench.book.nonce(Mark::Prompt);
+    let title = json!({"model": "m", "max_tokens": 9, "output_config": {"format": {"type": "json_schema"}},
+        "messages": [{"role": "user", "content": format!("<session>{prompt}</session>")}]});
+    let (status, reply) = bench.post("/v1/messages", title.to_string()).await;
+    assert_eq!(status, 200);
+    let reply: Value = serde_json::from_str(&reply).expect("it is JSON");
+    let text = reply["content"][0]["text"].as_str().expect("it has words");
+    let title: Value = serde_json::from_str(text).expect("the words are JSON, as asked");
+    assert!(title["title"].is_string());
+    let exchange = bench
+        .gateway
+        .wire()
+        .exchanges()
+        .pop()
+        .expect("it was recorded");
+    assert_eq!(exchange.request.class, Class::Side);
+    assert_eq!(exchange.reply.expect("it was replied to").marks, []);
 }

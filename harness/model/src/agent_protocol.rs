@@ -58,6 +58,9 @@ pub struct InitSpec {
     /// At the first start: the home is new, and gets what the machine gives a new user, and these files below it.
     #[serde(default)]
     pub files: Option<BTreeMap<String, String>>,
+    /// Everything in the home but these paths is removed before the start: a volume that holds no more than they.
+    #[serde(default)]
+    pub keep_only: Option<Vec<String>>,
 }
 
 /// Which of a script's streams.
@@ -78,6 +81,11 @@ pub enum AgentEvent {
     Booted {
         /// Processes alive beside PID 1.
         processes: usize,
+    },
+    /// All of the home but some paths was removed, as it was asked for.
+    HomePruned {
+        /// What stayed, below the home.
+        kept: Vec<String>,
     },
     /// The home as the start found it, before any script.
     HomeFound {

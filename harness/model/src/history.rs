@@ -3,7 +3,7 @@
 //! Every act is written down before it is done ([`Record::Intent`]) and again when it ended ([`Record::Ended`]).
 //! An act without an end was cut off, and its outcome is unknown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    AgentEvent, Cell, CheckName, Exchange, InstanceId, ModuleRef, NonceBook, Request, RunId,
+    AgentEvent, Cell, CheckName, Claim, Exchange, InstanceId, ModuleRef, NonceBook, Request, RunId,
     Snapshot, Subject, WorkspaceId,
 };
 
@@ -113,14 +113,18 @@ pub struct Header {
     /// The module, at the module layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<ModuleRef>,
+    /// The module's variables.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub module_variables: BTreeSet<String>,
     /// Versions of what took part: agent, AgentAPI, Terraform, engine.
     pub versions: BTreeMap<String, String>,
     /// The nonces.
     pub nonces: NonceBook,
     /// The checks this history is meant for.
     pub checks: Vec<CheckName>,
-    /// The agent's session files, as globs relative to the home.
-    pub session_paths: Vec<String>,
+    /// What is claimed of the agent: where its session files lie, and how much they take.
+    #[serde(default)]
+    pub claim: Claim,
 }
 
 /// What the runner does.

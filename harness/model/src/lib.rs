@@ -5,9 +5,11 @@
 
 mod agent_protocol;
 mod cell;
+mod claim;
 mod event;
 mod history;
 mod ids;
+mod matrix;
 mod nonce;
 mod snapshot;
 mod verdict;
@@ -15,12 +17,14 @@ mod wire;
 
 pub use agent_protocol::{AgentEvent, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
+pub use claim::{Claim, Level};
 pub use event::Event;
 pub use history::{
     Act, Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,
     Outcome, Record, Stamp, Step,
 };
 pub use ids::{AgentName, CheckName, InstanceId, NameError, RunId, ScenarioName, WorkspaceId};
+pub use matrix::{Difference, MatrixRow, NoteFinding, Results, Standing, Storage};
 pub use nonce::{Mark, NonceBook};
 pub use snapshot::{
     ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts,

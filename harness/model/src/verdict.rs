@@ -1,8 +1,9 @@
 //! What a check concludes, and on what it rests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cell, CheckName, ModuleRef, Stamp, Subject};
@@ -10,7 +11,9 @@ use crate::{Cell, CheckName, ModuleRef, Stamp, Subject};
 /// The four verdicts.
 ///
 /// Ordered by weight: the worst of several decides a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
     /// The check has nothing to say here.
@@ -97,6 +100,9 @@ pub struct Verdict {
     /// What it rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+    /// What it counted, by name; a name ends with its unit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, u64>,
 }
 
 /// Why a cell has no verdict.
@@ -127,6 +133,9 @@ pub struct CellResult {
     /// The module measured, at the module layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<ModuleRef>,
+    /// The module's variables.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub module_variables: BTreeSet<String>,
     /// The worst verdict.
     pub judgement: Judgement,
     /// Each check's verdict.

@@ -3,11 +3,17 @@
 mod json;
 mod junit;
 mod live;
+mod markdown;
+mod matrix;
+mod page;
 mod summary;
 mod text;
 
 pub use json::json;
 pub use junit::{JunitError, junit};
 pub use live::{Live, Style};
+pub use markdown::markdown;
+pub use matrix::{level, matrix};
+pub use page::{PAGE_TEMPLATE, PageError, difference, page};
 pub use summary::summary;
 pub use text::plain;

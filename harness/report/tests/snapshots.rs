@@ -28,6 +28,7 @@ fn verdict(check: &str, judgement: Judgement, summary: &str, evidence: Vec<Evide
 fn result(cell: Cell, verdicts: Vec<Verdict>) -> CellResult {
     CellResult {
         subject: Subject::RealAgent,
+        module_variables: Default::default(),
         module: (cell.layer == Layer::Module)
             .then(|| "coder/goose@3.0.1".parse().expect("a module")),
         judgement: CellResult::worst(&verdicts),

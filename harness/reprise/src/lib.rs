@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod cli;
+pub mod matrix;
 pub mod module;
 pub mod record;
 mod role;

@@ -23,6 +23,34 @@ pub(crate) fn furnish(home: &Path, files: &BTreeMap<String, String>) -> io::Resu
     Ok(())
 }
 
+/// Removes everything below `home` but these paths and what lies below them.
+pub(crate) fn keep_only(home: &Path, keep: &[String]) -> io::Result<()> {
+    let keep: Vec<&Path> = keep
+        .iter()
+        .map(|path| Path::new(path.trim_end_matches("**").trim_end_matches('/')))
+        .collect();
+    prune(home, Path::new(""), &keep)
+}
+
+fn prune(home: &Path, below: &Path, keep: &[&Path]) -> io::Result<()> {
+    for entry in fs::read_dir(home.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        if keep.iter().any(|kept| path.starts_with(kept)) {
+            continue;
+        }
+        let is_dir = entry.file_type()?.is_dir();
+        if is_dir && keep.iter().any(|kept| kept.starts_with(&path)) {
+            prune(home, &path, keep)?;
+        } else if is_dir {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -44,6 +72,20 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_named_stays() {
+        let home = tempfile::tempdir().expect("a directory can be made");
+        for name in [".a/b/c", ".a/d", ".e", ".f"] {
+            let file = home.path().join(name);
+            fs::create_dir_all(file.parent().expect("it has one")).expect("it can be made");
+            fs::write(file, "").expect("it can be written");
+        }
+        keep_only(home.path(), &[".a/b/**".to_owned(), ".e".to_owned()]).expect("it can be pruned");
+        let there = |name: &str| home.path().join(name).exists();
+        assert!(there(".a/b/c") && there(".e"));
+        assert!(!there(".a/d") && !there(".f"));
+    }
 
     #[test]
     fn what_is_there_already_stays() {

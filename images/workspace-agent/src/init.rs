@@ -108,6 +108,15 @@ impl Init {
         say(&AgentEvent::Booted {
             processes: other_processes(),
         });
+        if let Some(keep) = &self.spec.keep_only {
+            match home::keep_only(Path::new(&self.spec.home), keep) {
+                Ok(()) => say(&AgentEvent::HomePruned { kept: keep.clone() }),
+                Err(error) => {
+                    let message = format!("cannot prune the home: {error}");
+                    say(&AgentEvent::Trouble { message });
+                }
+            }
+        }
         if let Some(files) = &self.spec.files
             && let Err(error) = home::furnish(Path::new(&self.spec.home), files)
         {

@@ -57,6 +57,7 @@ fn spec(program: &Path, labels: &Labels, gateway: std::net::SocketAddr) -> Start
         stop_deadline: 10,
         probe_home: false,
         files: None,
+        keep_only: None,
     };
     let inside = format!("{TOOLS_DIR}/reprise");
     StartSpec {

@@ -3,6 +3,7 @@
 //! Built from images/base/Dockerfile where an image registry answers, and otherwise by debootstrap from Debian's own
 //! package mirror, which needs root. Its tag names the recipe, so a changed recipe is a new image.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -14,8 +15,9 @@ use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
+use tokio_util::io::SyncIoBridge;
 
-use crate::{EngineError, Progress};
+use crate::{EngineError, Progress, TOOLS_DIR};
 
 const DOCKERFILE: &str = include_str!("../../../../images/base/Dockerfile");
 const SETUP: &str = include_str!("../../../../images/base/setup.sh");
@@ -137,6 +139,53 @@ async fn run(command: &mut Command) -> Result<(), EngineError> {
         "{name} ended with {}:\n{tail}",
         output.status
     )))
+}
+
+/// Makes an image of the base image with directories and programs in it, under `tag`. An image may be larger than the
+/// memory: the context is written while the daemon reads it.
+pub(super) async fn layer(
+    client: &Client,
+    tag: &str,
+    directories: &BTreeMap<PathBuf, PathBuf>,
+    programs: &[(String, String)],
+) -> Result<(), EngineError> {
+    let (reader, writer) = tokio::io::duplex(256 * 1024);
+    let dockerfile = format!(
+        "FROM {}\nCOPY --chown=root:root files/ /\nENV PATH={TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+        self::tag()
+    );
+    let directories = directories.clone();
+    let programs = programs.to_vec();
+    let packing = tokio::task::spawn_blocking(move || {
+        let mut tar = tar::Builder::new(SyncIoBridge::new(writer));
+        tar.follow_symlinks(false);
+        let mut text = |name: &str, content: &str, mode: u32| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(mode);
+            tar.append_data(&mut header, name, content.as_bytes())
+        };
+        text("Dockerfile", &dockerfile, 0o644)?;
+        for (name, script) in &programs {
+            text(&format!("files{TOOLS_DIR}/{name}"), script, 0o755)?;
+        }
+        for (target, source) in &directories {
+            tar.append_dir_all(format!("files{}", target.display()), source)?;
+        }
+        tar.into_inner()?.shutdown()
+    });
+    let options = BuildImageOptionsBuilder::new().t(tag).rm(true).build();
+    let body = bollard::body_try_stream(pieces(reader));
+    let mut steps = client.build_image(options, None, Some(body));
+    while let Some(step) = steps.try_next().await.map_err(failed)? {
+        if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
+            return Err(failed(error));
+        }
+    }
+    packing
+        .await
+        .expect("packing does not panic")
+        .map_err(failed)
 }
 
 async fn import(client: &Client, root: PathBuf) -> Result<(), EngineError> {

@@ -8,6 +8,7 @@ mod image;
 mod objects;
 mod routes;
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,6 +93,21 @@ async fn forward(
                 return;
             }
         }
+    }
+}
+
+impl Docker {
+    /// Makes an image of the base image with directories of this machine and scripts on PATH in it, under `tag`.
+    ///
+    /// # Errors
+    /// If the daemon does not build it.
+    pub async fn layer(
+        &self,
+        tag: &str,
+        directories: &BTreeMap<PathBuf, PathBuf>,
+        programs: &[(String, String)],
+    ) -> Result<(), EngineError> {
+        image::layer(&self.client, tag, directories, programs).await
     }
 }
 

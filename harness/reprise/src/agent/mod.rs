@@ -70,6 +70,12 @@ pub async fn obtain(
     Ok(installed)
 }
 
+/// The script that is a command line on PATH.
+#[must_use]
+pub fn script(command: &[String]) -> String {
+    format!("#!/bin/sh\nexec {} \"$@\"\n", shell_words::join(command))
+}
+
 async fn obtain_packages(
     profile: &AgentProfile,
     packages: &Packages,

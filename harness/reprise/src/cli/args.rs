@@ -25,6 +25,16 @@ pub(super) enum Command {
     List(ListArgs),
     /// Judge recorded runs again, without running anything
     Check(CheckArgs),
+    /// Set claims beside measurements: the compatibility matrix
+    Matrix(MatrixArgs),
+    /// Write the compatibility page from measurements, or check it
+    Docs(DocsArgs),
+    /// Try an agent's profile
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    /// Packages and images of agents
+    #[command(subcommand)]
+    Images(ImagesCommand),
     /// Tell what this machine has, and what is not measurable for want of it
     Doctor(DoctorArgs),
     /// Remove what a killed run left behind
@@ -46,6 +56,8 @@ pub(super) enum Format {
     Json,
     /// For CI
     Junit,
+    /// For GitHub Actions: a matrix of jobs from a list, a summary in Markdown from a run
+    Github,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,6 +66,16 @@ pub(super) enum EngineArg {
     Sandbox,
     /// Containers of a Docker daemon
     Docker,
+}
+
+impl EngineArg {
+    /// As it is typed.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Docker => "docker",
+        }
+    }
 }
 
 impl From<EngineArg> for EngineKind {
@@ -172,6 +194,71 @@ pub(super) struct CheckArgs {
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MatrixArgs {
+    /// Runs' directories, or their results.json; of two that measured the same cell the later counts [default: the last run]
+    pub(super) results: Vec<PathBuf>,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DocsArgs {
+    /// Runs' directories, or their results.json; of two that measured the same cell the later counts [default: the last run]
+    pub(super) results: Vec<PathBuf>,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
+    /// Write the page to this file
+    #[arg(long, value_name = "PATH", conflicts_with = "check")]
+    pub(super) write: Option<PathBuf>,
+    /// End with 1 and a diff if this file says other than was measured
+    #[arg(long, value_name = "PATH")]
+    pub(super) check: Option<PathBuf>,
+    /// A template in place of the one that comes with reprise
+    #[arg(long, value_name = "PATH")]
+    pub(super) template: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AgentCommand {
+    /// Read a profile and measure its agent through a warm restart, at every layer it has
+    Check(AgentCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AgentCheckArgs {
+    /// The profile
+    pub(super) file: PathBuf,
+    /// Only read it
+    #[arg(long)]
+    pub(super) read_only: bool,
+    /// Where workspaces run [default: docker where a daemon answers, else sandbox]
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImagesCommand {
+    /// Make a ready-to-run Docker image for each agent
+    Build {
+        /// Agents; all that come from package registries where none is named
+        agents: Vec<String>,
+    },
+    /// Move the pins of a lock file to the newest versions
+    Update {
+        /// Packages; all of npm's where none is named
+        packages: Vec<String>,
+        /// The lock file
+        #[arg(long, value_name = "PATH", default_value = "images/agents.lock")]
+        lock: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -64,6 +64,23 @@ pub(super) fn main(args: &ListArgs) -> Result<Exit, Failure> {
                 section("Checks", rows.collect());
             }
         }
+        Format::Github => {
+            // https://docs.github.com/en/actions/how-tos/write-workflows/choose-what-workflows-do/run-job-variations
+            let include: Vec<_> = catalogue
+                .agents()
+                .map(|agent| {
+                    let module = agent.module.as_ref().map(|module| &module.source);
+                    json!({
+                        "agent": agent.name,
+                        "title": agent.title,
+                        "subject": agent.subject(),
+                        "module": module.map(ToString::to_string),
+                        "path": module.map(|module| format!("registry/{}/modules/{}", module.namespace, module.name)),
+                    })
+                })
+                .collect();
+            println!("{}", json!({ "include": include }));
+        }
         Format::Junit => {
             return Err(Failure::message(
                 Exit::Usage,

@@ -1,11 +1,14 @@
 //! The command line: arguments become calls into the other rooms, and results become exit codes.
 
+mod agent;
 mod args;
 mod check;
 mod doctor;
 mod exit;
 mod gc;
+mod images;
 mod list;
+mod matrix;
 mod places;
 mod run;
 mod schema;
@@ -46,6 +49,10 @@ where
         Command::Run(args) => run::main(*args),
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),
+        Command::Matrix(args) => matrix::main(&args),
+        Command::Docs(args) => matrix::docs(&args),
+        Command::Agent(command) => agent::main(&command),
+        Command::Images(command) => images::main(&command),
         Command::Doctor(args) => doctor::main(&args),
         Command::Gc(args) => gc::main(&args),
         Command::Schema(args) => Ok(schema::main(&args)),

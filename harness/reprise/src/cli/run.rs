@@ -18,8 +18,13 @@ pub(super) fn main(args: RunArgs) -> Result<Exit, Failure> {
         Some(dir) => Catalogue::of_dir(dir)?,
         None => Catalogue::builtin()?,
     };
-    let wanted = wanted(&args, &catalogue)?;
-    check_required(&args.require, &catalogue)?;
+    with(args, &catalogue)
+}
+
+/// As [`main`], with other profiles and scenarios.
+pub(super) fn with(args: RunArgs, catalogue: &Catalogue) -> Result<Exit, Failure> {
+    let wanted = wanted(&args, catalogue)?;
+    check_required(&args.require, catalogue)?;
     places::runtime()?.block_on(run(args, wanted))
 }
 
@@ -234,6 +239,7 @@ pub(super) fn print(
             "{}\n",
             reprise_report::json(results, not_measured, cancelled)
         ),
+        Format::Github => reprise_report::markdown(results, not_measured),
         Format::Junit => reprise_report::junit(results, not_measured)
             .map_err(|error| Failure::message(Exit::Io, error))?,
     };

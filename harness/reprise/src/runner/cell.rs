@@ -14,7 +14,7 @@ use reprise_model::{
 use uuid::Uuid;
 
 use super::drive::Driver;
-use super::plan::Ready;
+use super::plan::{Chosen, Ready};
 use super::walk::{Halt, Walker};
 use super::{Run, Wanted, Watcher};
 use crate::module::{ModuleRegistry, Renderer, Workspace as RenderedFor};
@@ -63,6 +63,7 @@ pub(crate) fn judge(dir: &Path, cell: &Cell, subject: Subject) -> CellResult {
         cell: cell.clone(),
         subject,
         module: None,
+        module_variables: Default::default(),
         judgement: Judgement::Inconclusive,
         verdicts: Vec::new(),
         versions: Default::default(),
@@ -83,6 +84,7 @@ pub(crate) fn judge(dir: &Path, cell: &Cell, subject: Subject) -> CellResult {
                 None => Some("the record was cut off".to_owned()),
             };
             result.module = history.header.module;
+            result.module_variables = history.header.module_variables;
             result.versions = history.header.versions;
         }
         Err(error) => result.trouble = Some(error.to_string()),
@@ -150,11 +152,16 @@ async fn record_cell(
         cell: cell.clone(),
         workspace: labels.workspace,
         subject: wanted.subject,
-        module: ready.module.as_ref().map(|(_, module)| module.clone()),
+        module: ready.module.as_ref().map(|chosen| chosen.module.clone()),
+        module_variables: ready
+            .module
+            .as_ref()
+            .map(|chosen| chosen.variables.clone())
+            .unwrap_or_default(),
         versions,
         nonces: book,
         checks: wanted.scenario.checks.clone(),
-        session_paths: wanted.profile.session_paths.clone(),
+        claim: wanted.profile.claim.clone(),
     };
     let credentials = credentials();
     let masker = Masker::new(credentials.iter().map(String::as_str));
@@ -221,7 +228,7 @@ async fn walk(
     let url = format!("http://{}/", workspace.gateway_address());
     let driver = match &ready.module {
         None => Ok(Driver::native(&wanted.profile, wanted.subject, &workspace)),
-        Some((source, module)) => {
+        Some(Chosen { source, module, .. }) => {
             let served = ModuleRegistry::serve(source.clone(), module).await;
             match (served, &ready.installed.terraform, &wanted.profile.module) {
                 (Ok(registry), Some((terraform, provider)), Some(profile)) => {
@@ -282,6 +289,7 @@ async fn walk(
         watch,
         epoch: 0,
         turn: 0,
+        claimed_paths: wanted.profile.claim.paths.clone(),
     };
     let walked = tokio::select! {
         walked = walker.walk(&wanted.scenario) => walked,

@@ -1,5 +1,6 @@
 //! Which module is measured, and from which registry.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use reprise_engine::Progress;
@@ -8,7 +9,7 @@ use thiserror::Error;
 use tokio::sync::OnceCell;
 
 use crate::agent::Installed;
-use crate::module::{REGISTRY_REPOSITORY, Source, SourceError};
+use crate::module::{self, REGISTRY_REPOSITORY, Source, SourceError};
 use crate::scenario::{ModuleProfile, Registry};
 use crate::tools::Cache;
 
@@ -24,7 +25,15 @@ pub enum PlanError {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) installed: Installed,
-    pub(super) module: Option<(Source, ModuleRef)>,
+    pub(super) module: Option<Chosen>,
+}
+
+/// A module that can be measured.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) source: Source,
+    pub(super) module: ModuleRef,
+    pub(super) variables: BTreeSet<String>,
 }
 
 /// What the user said of modules.
@@ -58,7 +67,7 @@ impl ModuleChoice {
         profile: &ModuleProfile,
         cache: &Cache,
         progress: Progress<'_>,
-    ) -> Result<(Source, ModuleRef), PlanError> {
+    ) -> Result<Chosen, PlanError> {
         let builtin = profile.registry == Registry::Builtin
             && (self.registry.is_none() || self.module.is_none());
         if builtin {
@@ -67,8 +76,12 @@ impl ModuleChoice {
                 .clone()
                 .unwrap_or_else(|| profile.source.clone());
             let source = Source::builtin(self.builtin_dir.clone())?;
-            source.tree(&module)?;
-            return Ok((source, module));
+            let variables = module::variables_of_tree(&source.tree(&module)?);
+            return Ok(Chosen {
+                source,
+                module,
+                variables,
+            });
         }
         let place = self.registry.as_deref().unwrap_or(REGISTRY_REPOSITORY);
         let source = self
@@ -93,11 +106,15 @@ impl ModuleChoice {
             };
         }
         // Now, and not in each cell: what is missing is missing for all of them.
-        if module.version.is_some() {
-            source.archive(&module).await?;
+        let variables = if module.version.is_some() {
+            module::variables_of_archive(&source.archive(&module).await?)
         } else {
-            source.tree(&module)?;
-        }
-        Ok((source, module))
+            module::variables_of_tree(&source.tree(&module)?)
+        };
+        Ok(Chosen {
+            source,
+            module,
+            variables,
+        })
     }
 }

@@ -57,13 +57,14 @@ pub(super) struct Walker<'a> {
     pub(super) watch: Watcher<'a>,
     pub(super) epoch: u32,
     pub(super) turn: u32,
+    pub(super) claimed_paths: Vec<String>,
 }
 
 impl Walker<'_> {
     pub(super) async fn walk(&mut self, scenario: &Scenario) -> Result<(), Halt> {
         for step in &scenario.steps {
             match step {
-                StepFile::Start => self.start().await?,
+                StepFile::Start => self.start(false).await?,
                 StepFile::Task => {
                     self.act(Act::Task, async |walker| {
                         walker
@@ -133,14 +134,14 @@ impl Walker<'_> {
         .await
     }
 
-    async fn start(&mut self) -> Result<(), Halt> {
+    async fn start(&mut self, claimed_paths_only: bool) -> Result<(), Halt> {
         self.render(Transition::Start).await?;
         let epoch = self.epoch;
         self.act(Act::Start { epoch }, async |walker| {
             let plan = walker
                 .driver
                 .start_plan(&walker.workspace, &walker.book, &walker.installed);
-            let plan = match plan {
+            let mut plan = match plan {
                 Ok(plan) => plan,
                 Err(error) => {
                     return Ok(Outcome::Unknown {
@@ -148,6 +149,9 @@ impl Walker<'_> {
                     });
                 }
             };
+            if claimed_paths_only {
+                plan.keep_only = Some(walker.claimed_paths.clone());
+            }
             let starting = walker
                 .workspace
                 .start(epoch, plan, walker.limits.start)
@@ -199,7 +203,7 @@ impl Walker<'_> {
         .await?;
         self.probe(Moment::Before(epoch + 1)).await?;
         match kind {
-            RestartKind::Stop => {
+            RestartKind::Stop | RestartKind::ClaimedPathsOnly => {
                 self.act(Act::Stop, async |walker| {
                     Ok(if walker.workspace.stop().await? {
                         Outcome::Ok
@@ -221,7 +225,7 @@ impl Walker<'_> {
             }
         }
         self.epoch += 1;
-        self.start().await?;
+        self.start(kind == RestartKind::ClaimedPathsOnly).await?;
         self.act(Act::FindMarks { epoch: epoch + 1 }, async |walker| {
             let args = ["find-marks", mark.as_str()];
             let found: Found = walker.workspace.role(&args, Vec::new(), false).await?;

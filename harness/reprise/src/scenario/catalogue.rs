@@ -123,6 +123,11 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// Adds an agent, in the place of one of the same name.
+    pub fn add(&mut self, profile: AgentProfile) {
+        self.agents.insert(profile.name.clone(), profile);
+    }
+
     /// Every scenario.
     pub fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
         self.scenarios.values()

@@ -10,7 +10,7 @@ pub use catalogue::{Catalogue, CatalogueError};
 pub use expand::{ExpandError, Placeholders};
 pub use file::{FileError, LIMITS};
 pub use profile::{
-    AgentProfile, Install, ModuleProfile, NativeCommands, Package, Packages, Registry, TaskChannel,
-    Vendor,
+    AgentProfile, Install, ModuleProfile, NativeCommands, Note, Package, Packages, Registry,
+    ShownBy, TaskChannel, Vendor,
 };
 pub use steps::{RestartKind, Scenario, StepFile};

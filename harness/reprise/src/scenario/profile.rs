@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprise_model::{AgentName, ModuleRef, Subject, TurnRule};
+use reprise_model::{
+    AgentName, CheckName, Claim, Judgement, Layer, ModuleRef, ScenarioName, Subject, TurnRule,
+};
 use schemars::JsonSchema;
 use semver::Version;
 use serde::{Deserialize, Serialize};
@@ -29,9 +31,11 @@ pub struct AgentProfile {
     /// Its documented configuration, as environment. `${gateway}` is the model API's address.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Its session files, as globs below the home.
+    /// What is claimed of it.
+    pub claim: Claim,
+    /// What the compatibility page notes of it.
     #[serde(default)]
-    pub session_paths: Vec<String>,
+    pub notes: Vec<Note>,
     /// Its documented commands.
     #[serde(default)]
     pub native: Option<NativeCommands>,
@@ -41,6 +45,37 @@ pub struct AgentProfile {
     /// Log files below the home that are kept with the record.
     #[serde(default)]
     pub logs: Vec<String>,
+}
+
+/// A note of the compatibility page, and what shows whether it is true.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// What is noted, as a sentence.
+    pub text: String,
+    /// What must be seen for it to be true.
+    pub shown_by: ShownBy,
+}
+
+/// What shows a note true or false.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownBy {
+    /// A check's verdict in a scenario.
+    Check {
+        /// At which layer.
+        layer: Layer,
+        /// In which scenario.
+        scenario: ScenarioName,
+        /// Which check.
+        check: CheckName,
+        /// What it must say.
+        says: Judgement,
+    },
+    /// The module has a variable of this name.
+    Variable(String),
+    /// Nothing that can be measured here, and why.
+    Unmeasured(String),
 }
 
 /// How an agent's program is obtained.
@@ -234,7 +269,7 @@ impl AgentProfile {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "name: a\ntitle: A\ncommand: a\ninstall:\n  packages: {from: [{npm: b}], commands: {a: [\"${npm}/b/c\"]}}\nenv: {HOST: \"http://${gateway}\"}\nnative: {version: [a], cold: [a, \"${message}\"], resumed: [a]}\n";
+    const GOOD: &str = "name: a\ntitle: A\ncommand: a\nclaim: {paths: []}\ninstall:\n  packages: {from: [{npm: b}], commands: {a: [\"${npm}/b/c\"]}}\nenv: {HOST: \"http://${gateway}\"}\nnative: {version: [a], cold: [a, \"${message}\"], resumed: [a]}\n";
 
     #[test]
     fn reads_a_profile_and_refuses_what_it_does_not_know() {

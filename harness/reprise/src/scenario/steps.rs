@@ -50,6 +50,8 @@ pub enum RestartKind {
     Stop,
     /// SIGKILL.
     Kill,
+    /// As `stop`; then only the paths come back that are claimed to hold the agent's session.
+    ClaimedPathsOnly,
 }
 
 impl Scenario {

@@ -23,6 +23,7 @@ use thiserror::Error;
 pub use cache::Cache;
 pub use command::{CommandError, run};
 pub use lock::{AgentsLock, NpmPin, PypiPin};
+pub use npm::newest;
 pub use provider::Provider;
 
 use reprise_engine::Progress;

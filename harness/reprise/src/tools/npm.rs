@@ -1,5 +1,6 @@
 //! Agents from npm's registry: a platform package is a tarball with an integrity hash, and needs no node.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use npmrc_config_rs::NpmrcConfig;
 use reprise_engine::Progress;
+use semver::Version;
+use serde::Deserialize;
 
 use super::download::{self, Pin};
 use super::lock::NpmPin;
@@ -57,8 +60,8 @@ pub(super) async fn find(
     }
 }
 
-/// Downloads and unpacks a package with the registry and credentials that the user's npm configuration names.
-async fn fetch(name: &str, pin: &NpmPin, workshop: &Path) -> Result<PathBuf, String> {
+/// The registry of a package, and what it asks for, as the user's npm configuration has them.
+fn registry(name: &str) -> Result<(String, Option<String>), String> {
     let config = NpmrcConfig::load().map_err(|error| format!("npm's configuration: {error}"))?;
     let registry = config.registry_for(name);
     let credentials = config.credentials_for(&registry);
@@ -74,14 +77,72 @@ async fn fetch(name: &str, pin: &NpmPin, workshop: &Path) -> Result<PathBuf, Str
                 ))
             })
     });
+    let registry = registry.as_str().trim_end_matches('/').to_owned();
+    Ok((registry, authorization))
+}
+
+/// The newest release of a package, of the same build where its versions are one for each platform.
+///
+/// # Errors
+/// If the registry does not tell.
+pub async fn newest(name: &str, now: &Version) -> Result<NpmPin, String> {
+    #[derive(Deserialize)]
+    struct Document {
+        #[serde(rename = "dist-tags")]
+        tags: BTreeMap<String, String>,
+        versions: BTreeMap<String, Released>,
+    }
+    #[derive(Deserialize)]
+    struct Released {
+        dist: Dist,
+    }
+    #[derive(Deserialize)]
+    struct Dist {
+        #[serde(default)]
+        integrity: Option<String>,
+    }
+    let (registry, authorization) = registry(name)?;
+    // https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
+    let url = format!("{registry}/{}", name.replace('/', "%2f"));
+    let mut request = reqwest::Client::new()
+        .get(&url)
+        .header("accept", "application/vnd.npm.install-v1+json");
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
+    let document: Document = async { request.send().await?.error_for_status()?.json().await }
+        .await
+        .map_err(|error: reqwest::Error| error.to_string())?;
+    let latest = document
+        .tags
+        .get("latest")
+        .ok_or("it has no latest version")?;
+    let wanted = if now.pre.is_empty() {
+        latest.clone()
+    } else {
+        // `0.169.0-linux-x64`: a platform's build of the version before the dash.
+        format!("{latest}-{}", now.pre)
+    };
+    let released = document
+        .versions
+        .get(&wanted)
+        .ok_or_else(|| format!("it has no version {wanted}"))?;
+    Ok(NpmPin {
+        version: Version::parse(&wanted).map_err(|error| error.to_string())?,
+        integrity: released
+            .dist
+            .integrity
+            .clone()
+            .ok_or_else(|| format!("{wanted} has no integrity hash"))?,
+    })
+}
+
+/// Downloads and unpacks a package.
+async fn fetch(name: &str, pin: &NpmPin, workshop: &Path) -> Result<PathBuf, String> {
+    let (registry, authorization) = registry(name)?;
     // Where every registry of npm's kind keeps a package's tarball.
     let short = name.rsplit('/').next().unwrap_or(name);
-    let url = format!(
-        "{}/{}/-/{short}-{}.tgz",
-        registry.as_str().trim_end_matches('/'),
-        name,
-        pin.version
-    );
+    let url = format!("{}/{}/-/{short}-{}.tgz", registry, name, pin.version);
     let tarball = workshop.join("package.tgz");
     let pin = Pin::Integrity(pin.integrity.clone());
     download::fetch(&url, authorization.as_deref(), &pin, &tarball)

@@ -110,6 +110,8 @@ pub struct StartPlan {
     pub directories: BTreeMap<PathBuf, PathBuf>,
     /// Files below the home, written before the first start's first script.
     pub files: BTreeMap<String, String>,
+    /// What of the home is left for this start, if not all of it.
+    pub keep_only: Option<Vec<String>>,
 }
 
 /// One workspace.
@@ -205,7 +207,9 @@ impl Workspace {
             directory: plan.directory.unwrap_or_else(|| HOME.to_owned()),
             stop_deadline: STOP_DEADLINE,
             probe_home: true,
-            files: (epoch == 0).then_some(plan.files),
+            // A home that lost all but a few paths is new again for the rest.
+            files: (epoch == 0 || plan.keep_only.is_some()).then_some(plan.files),
+            keep_only: plan.keep_only,
         };
         let mut commands = Vec::new();
         for (name, command) in &plan.commands {
@@ -273,10 +277,9 @@ impl Workspace {
     fn command(&self, name: &str, command: &[String]) -> Result<PathBuf, WorkspaceError> {
         let dir = self.recorder.dir().join("commands");
         let file = dir.join(name);
-        let words = shell_words::join(command);
         let write = || {
             fs::create_dir_all(&dir)?;
-            fs::write(&file, format!("#!/bin/sh\nexec {words} \"$@\"\n"))?;
+            fs::write(&file, crate::agent::script(command))?;
             fs::set_permissions(&file, Permissions::from_mode(0o755))
         };
         write().map_err(|source| WorkspaceError::Command {
