@@ -20,3 +20,12 @@ if ! cargo deny --version > /dev/null 2>&1; then
   (cd / && cargo install --quiet --locked cargo-deny)
 fi
 cargo deny --workspace --config .config/deny.toml check licenses bans sources
+
+say "workflows"
+if command -v go > /dev/null 2>&1; then
+  actionlint=target/actionlint
+  [ -x "$actionlint" ] || GOBIN="$PWD/target" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+  "$actionlint" .github/workflows/*.yml
+else
+  say "actionlint needs Go to be built; workflows are not checked"
+fi

@@ -1,5 +1,6 @@
 //! What the end-to-end tests share: the built program, and what this machine must have.
 
+pub mod subjects;
 pub mod user;
 
 use std::path::PathBuf;

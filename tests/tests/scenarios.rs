@@ -6,119 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use reprise_tests::subjects::{Subject, subjects};
 use reprise_tests::{program, required, shared, skipped};
 use serde_json::Value;
-
-/// What is measured.
-#[derive(Clone, Copy)]
-struct Subject {
-    /// How tests are called.
-    name: &'static str,
-    agent: &'static str,
-    layer: &'static str,
-    /// A module instead of the profile's.
-    module: Option<&'static str>,
-    /// Whether it needs the public registry's releases.
-    released: bool,
-    /// The scenarios, each with the checks that must fail.
-    scenarios: &'static [(&'static str, &'static [&'static str])],
-}
-
-const HEALTHY: &[(&str, &[&str])] = &[
-    ("cold_start", &[]),
-    ("warm_restart", &[]),
-    ("three_restarts", &[]),
-    ("crash_restart", &[]),
-    ("sqlite_sidecars", &[]),
-];
-
-/// What goose's released module does at every restart.
-const FRESH_AND_TOLD_AGAIN: &[&str] = &["prompt_not_resent", "session_continues"];
-
-const SUBJECTS: &[Subject] = &[
-    Subject {
-        name: "goose_native",
-        agent: "goose",
-        layer: "native",
-        module: None,
-        released: false,
-        scenarios: HEALTHY,
-    },
-    Subject {
-        name: "goose_module_3_0_1",
-        agent: "goose",
-        layer: "module",
-        module: Some("coder/goose@3.0.1"),
-        released: true,
-        scenarios: &[
-            ("cold_start", &[]),
-            ("warm_restart", FRESH_AND_TOLD_AGAIN),
-            ("three_restarts", FRESH_AND_TOLD_AGAIN),
-            ("crash_restart", FRESH_AND_TOLD_AGAIN),
-            ("sqlite_sidecars", &[]),
-        ],
-    },
-    Subject {
-        name: "reference_native",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        scenarios: HEALTHY,
-    },
-    Subject {
-        name: "reference_module",
-        agent: "reference",
-        layer: "module",
-        module: None,
-        released: false,
-        scenarios: HEALTHY,
-    },
-    Subject {
-        name: "fault_prompt_resent",
-        agent: "reference",
-        layer: "module",
-        module: Some("reprise/reference-prompt-resent"),
-        released: false,
-        scenarios: &[
-            ("warm_restart", &["prompt_not_resent"]),
-            ("sqlite_sidecars", &[]),
-        ],
-    },
-    Subject {
-        name: "fault_session_in_tmp",
-        agent: "reference",
-        layer: "module",
-        module: Some("reprise/reference-session-in-tmp"),
-        released: false,
-        scenarios: &[
-            ("warm_restart", &["session_continues"]),
-            ("sqlite_sidecars", &[]),
-        ],
-    },
-    Subject {
-        name: "fault_wal_deleted",
-        agent: "reference",
-        layer: "module",
-        module: Some("reprise/reference-wal-deleted"),
-        released: false,
-        scenarios: &[
-            ("warm_restart", &[]),
-            ("sqlite_sidecars", &["sidecars_preserved"]),
-        ],
-    },
-    Subject {
-        name: "fault_database_copied",
-        agent: "reference",
-        layer: "module",
-        module: Some("reprise/reference-database-copied"),
-        released: false,
-        scenarios: &[
-            ("warm_restart", &[]),
-            ("sqlite_sidecars", &["sidecars_preserved"]),
-        ],
-    },
-];
 
 fn measure(
     subject: Subject,
@@ -134,6 +24,9 @@ fn measure(
         .arg(runs);
     if let Some(module) = subject.module {
         command.args(["--module", module]);
+    }
+    if subject.stand_in {
+        command.arg("--stand-in");
     }
     if let Some(shared) = shared() {
         command.env(
@@ -240,10 +133,10 @@ fn engine(name: &str) -> Result<(), String> {
 fn main() {
     let args = Arguments::from_args();
     let mut trials = Vec::new();
-    for engine_name in ["sandbox", "docker"] {
-        for subject in SUBJECTS {
+    for subject in subjects() {
+        for engine_name in subject.engines {
             for (scenario, fails) in subject.scenarios {
-                trials.push(trial(*subject, engine_name, scenario, fails));
+                trials.push(trial(subject, engine_name, scenario, fails));
             }
         }
     }

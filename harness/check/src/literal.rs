@@ -88,6 +88,7 @@ pub(crate) fn history() -> Builder {
                 checks: Vec::new(),
                 claim: Claim::default(),
                 module_variables: Default::default(),
+                settings: Default::default(),
             },
             steps: Vec::new(),
             observations: Vec::new(),

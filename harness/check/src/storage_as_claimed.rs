@@ -221,8 +221,7 @@ impl Growth {
             ByteSize(self.late_per_turn),
             ByteSize(self.per_restart)
         );
-        if self.late_per_turn > 0 {
-            let turns = 1000 * MB / self.late_per_turn;
+        if let Some(turns) = (1000 * MB).checked_div(self.late_per_turn) {
             told.push_str(&format!("; a GB after {turns} such turns"));
         }
         told

@@ -103,7 +103,9 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
     Ok(Turn {
         conversation,
         tools: tools.len(),
-        shell: shell(&tools),
+        shell: ShellTool::among(&tools, |tool| {
+            Some((tool["name"].as_str()?, &tool["input_schema"]))
+        }),
         model: body.model.into_owned(),
         stream: body.stream.unwrap_or(false),
         include_usage: true,
@@ -111,17 +113,6 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
             .output_config
             .is_some_and(|config| config.get().contains("json_schema")),
     })
-}
-
-/// The first tool that runs a command line.
-fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
-    tools
-        .iter()
-        .filter(|tool| ShellTool::may_be_in(&tool.get().to_lowercase()))
-        .find_map(|tool| {
-            let tool: Value = serde_json::from_str(tool.get()).ok()?;
-            ShellTool::of(tool["name"].as_str()?, &tool["input_schema"])
-        })
 }
 
 pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {

@@ -116,7 +116,13 @@ pub(crate) fn parse(path: &str, body: &[u8], book: &NonceBook) -> Result<Turn, M
     Ok(Turn {
         conversation,
         tools: tools.len(),
-        shell: shell(&tools),
+        shell: ShellTool::among(&tools, |tool| {
+            let schema = ["parametersJsonSchema", "parameters"]
+                .iter()
+                .map(|name| &tool[*name])
+                .find(|schema| schema.is_object())?;
+            Some((tool["name"].as_str()?, schema))
+        }),
         model: model.to_owned(),
         stream,
         include_usage: true,
@@ -125,21 +131,6 @@ pub(crate) fn parse(path: &str, body: &[u8], book: &NonceBook) -> Result<Turn, M
             .response_mime_type
             .is_some_and(|kind| kind == "application/json"),
     })
-}
-
-/// The first function that runs a command line.
-fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
-    tools
-        .iter()
-        .filter(|tool| ShellTool::may_be_in(tool.get()))
-        .find_map(|tool| {
-            let tool: Value = serde_json::from_str(tool.get()).ok()?;
-            let schema = ["parametersJsonSchema", "parameters"]
-                .iter()
-                .map(|name| &tool[*name])
-                .find(|schema| schema.is_object())?;
-            ShellTool::of(tool["name"].as_str()?, schema)
-        })
 }
 
 pub(crate) fn reply(path: &str, turn: &Turn, answer: &Answer, seq: u64) -> Reply {

@@ -98,7 +98,10 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
     Ok(Turn {
         conversation,
         tools: tools.len(),
-        shell: shell(&tools),
+        shell: ShellTool::among(&tools, |tool| {
+            let function = &tool["function"];
+            Some((function["name"].as_str()?, &function["parameters"]))
+        }),
         model: body.model.into_owned(),
         stream: body.stream.unwrap_or(false),
         include_usage: body
@@ -106,17 +109,6 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
             .is_some_and(|options| options.include_usage),
         json: body.response_format.is_some(),
     })
-}
-
-fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
-    tools
-        .iter()
-        .filter(|tool| ShellTool::may_be_in(tool.get()))
-        .find_map(|tool| {
-            let tool: Value = serde_json::from_str(tool.get()).ok()?;
-            let function = &tool["function"];
-            ShellTool::of(function["name"].as_str()?, &function["parameters"])
-        })
 }
 
 fn tool_call(tool: &ShellTool, command: &str, seq: u64) -> Value {

@@ -101,7 +101,10 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
     Ok(Turn {
         conversation,
         tools: tools.len(),
-        shell: shell(&tools),
+        shell: ShellTool::among(&tools, |tool| {
+            (tool["type"] == "function").then_some(())?;
+            Some((tool["name"].as_str()?, &tool["parameters"]))
+        }),
         model: body.model.into_owned(),
         stream: body.stream.unwrap_or(false),
         include_usage: true,
@@ -109,18 +112,6 @@ pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {
             .text
             .is_some_and(|text| text.get().contains("json_schema")),
     })
-}
-
-/// The first tool that runs a command line.
-fn shell(tools: &[&RawValue]) -> Option<ShellTool> {
-    tools
-        .iter()
-        .filter(|tool| ShellTool::may_be_in(tool.get()))
-        .find_map(|tool| {
-            let tool: Value = serde_json::from_str(tool.get()).ok()?;
-            (tool["type"] == "function").then_some(())?;
-            ShellTool::of(tool["name"].as_str()?, &tool["parameters"])
-        })
 }
 
 pub(crate) fn reply(turn: &Turn, answer: &Answer, seq: u64) -> Reply {

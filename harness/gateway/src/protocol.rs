@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use reprise_model::{Message, NonceBook, Protocol, Role, TurnRule};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -46,14 +47,30 @@ impl ShellTool {
     /// What makes a tool one that runs a command line: its name says so, and a property of its schema takes it.
     const WORDS: [&str; 5] = ["shell", "bash", "exec", "terminal", "command"];
 
-    /// Whether a tool's text is worth reading: tools are the greater part of an agent's request.
-    pub(crate) fn may_be_in(text: &str) -> bool {
+    fn may_be_in(text: &str) -> bool {
+        let text = text.to_lowercase();
         Self::WORDS.iter().any(|word| text.contains(word))
     }
 
+    /// The first of these tools that runs a command line; `parts` finds a tool's name and schema. Only those are read whose
+    /// text speaks of a shell: tools are the greater part of an agent's request.
+    pub(crate) fn among(
+        tools: &[&RawValue],
+        parts: impl Fn(&Value) -> Option<(&str, &Value)>,
+    ) -> Option<Self> {
+        tools
+            .iter()
+            .filter(|tool| Self::may_be_in(tool.get()))
+            .find_map(|tool| {
+                let tool: Value = serde_json::from_str(tool.get()).ok()?;
+                let (name, schema) = parts(&tool)?;
+                Self::of(name, schema)
+            })
+    }
+
     /// The shell tool of that name and JSON schema, if it is one.
-    pub(crate) fn of(name: &str, schema: &Value) -> Option<Self> {
-        if !Self::may_be_in(&name.to_lowercase()) {
+    fn of(name: &str, schema: &Value) -> Option<Self> {
+        if !Self::may_be_in(name) {
             return None;
         }
         let properties = schema["properties"].as_object()?;

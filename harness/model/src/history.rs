@@ -116,6 +116,9 @@ pub struct Header {
     /// The module's variables.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub module_variables: BTreeSet<String>,
+    /// The module's variables that the user set otherwise than a template would.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, serde_json::Value>,
     /// Versions of what took part: agent, AgentAPI, Terraform, engine.
     pub versions: BTreeMap<String, String>,
     /// The nonces.
@@ -174,6 +177,11 @@ pub enum Act {
         /// Which, from 1.
         turn: u32,
     },
+    /// Have the model fail the agent's next turns.
+    BreakModel {
+        /// How many.
+        turns: usize,
+    },
     /// Delete the workspace.
     Delete,
 }
@@ -193,6 +201,7 @@ impl fmt::Display for Act {
             Self::Stop => f.write_str("stop the workspace"),
             Self::Kill => f.write_str("kill the workspace"),
             Self::FollowUp { turn } => write!(f, "send follow-up {turn}"),
+            Self::BreakModel { turns } => write!(f, "have the model fail {turns} turn(s)"),
             Self::Delete => f.write_str("delete the workspace"),
         }
     }
@@ -289,7 +298,7 @@ pub enum Closing {
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
     /// The first line.
-    Header(Header),
+    Header(Box<Header>),
     /// An act is about to be done.
     Intent {
         /// Its number.

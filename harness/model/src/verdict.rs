@@ -136,6 +136,9 @@ pub struct CellResult {
     /// The module's variables.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub module_variables: BTreeSet<String>,
+    /// The module's variables that the user set otherwise than a template would.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, serde_json::Value>,
     /// The worst verdict.
     pub judgement: Judgement,
     /// Each check's verdict.

@@ -18,6 +18,7 @@ fn cell(layer: Layer, scenario: &str) -> Cell {
 
 fn verdict(check: &str, judgement: Judgement, summary: &str, evidence: Vec<Evidence>) -> Verdict {
     Verdict {
+        figures: Default::default(),
         check: check.parse().expect("a name"),
         judgement,
         summary: summary.to_owned(),
@@ -29,6 +30,7 @@ fn result(cell: Cell, verdicts: Vec<Verdict>) -> CellResult {
     CellResult {
         subject: Subject::RealAgent,
         module_variables: Default::default(),
+        settings: Default::default(),
         module: (cell.layer == Layer::Module)
             .then(|| "coder/goose@3.0.1".parse().expect("a module")),
         judgement: CellResult::worst(&verdicts),

@@ -55,7 +55,9 @@ fn the_readme_names_every_command_and_exit_code() {
         .output()
         .expect("the program runs");
     let help = String::from_utf8(help.stdout).expect("help is text");
-    for command in ["run", "check", "doctor", "gc", "schema"] {
+    for command in [
+        "run", "check", "doctor", "gc", "schema", "matrix", "docs", "drift", "images", "agent",
+    ] {
         assert!(
             help.contains(command) && readme.contains(&format!("reprise {command}")),
             "{command}"

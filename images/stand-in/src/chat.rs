@@ -114,14 +114,14 @@ impl Chat {
                 }
             }}],
         });
-        let answer: Value = self
+        let request = self
             .client
             .post(&self.url)
             .header("content-type", "application/json")
-            .body(body.to_string())
-            .send()?
-            .error_for_status()?
-            .json()?;
+            .body(body.to_string());
+        let text = crate::retry::text(&request)?;
+        let answer: Value =
+            serde_json::from_str(&text).map_err(|_| ChatError::Answer(Value::String(text)))?;
         let message = answer["choices"][0]["message"].clone();
         if message.is_object() {
             Ok(message)

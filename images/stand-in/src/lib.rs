@@ -8,6 +8,7 @@ mod model;
 mod personality;
 mod play;
 mod reference;
+mod retry;
 mod sessions;
 mod shell;
 mod store;

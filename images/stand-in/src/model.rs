@@ -75,7 +75,7 @@ impl Model {
             .post(format!("{}{path}", self.base))
             .header("content-type", "application/json")
             .body(body.to_string());
-        let text = request.send()?.error_for_status()?.text()?;
+        let text = crate::retry::text(&request)?;
         let answer = match self.protocol {
             Protocol::PlainChat => Some(Said::model(streamed(&text))),
             _ => serde_json::from_str(&text)

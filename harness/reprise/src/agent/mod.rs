@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use reprise_engine::Progress;
 use reprise_model::{Layer, Subject};
 
-use crate::scenario::{AgentProfile, Install, ModuleProfile, Package, Packages, Placeholders};
+use crate::scenario::{
+    AgentProfile, Install, ModuleProfile, Package, Packages, Placeholders, Vendor,
+};
 use crate::tools::{Provider, Tools};
 use crate::workspace::{NPM_DIR, PYPI_DIR};
 
@@ -43,10 +45,7 @@ pub async fn obtain(
             obtain_packages(profile, packages, tools, &mut installed, progress).await?;
         }
         (Install::Vendor(vendor), Subject::RealAgent) => {
-            return Err(format!(
-                "{} cannot be measured offline: {}",
-                profile.title, vendor.why
-            ));
+            return Err(vendors(profile, vendor));
         }
         (Install::Builtin, _) | (_, Subject::StandIn) => {
             let version = format!("{} (reprise's own)", env!("CARGO_PKG_VERSION"));
@@ -68,6 +67,30 @@ pub async fn obtain(
         obtain_module(module, tools, &mut installed, progress).await?;
     }
     Ok(installed)
+}
+
+/// Why an agent of its vendor's only is not measured, and what a user would need.
+fn vendors(profile: &AgentProfile, vendor: &Vendor) -> String {
+    let missing: Vec<&str> = vendor
+        .credentials
+        .iter()
+        .map(String::as_str)
+        .filter(|name| std::env::var_os(name).is_none())
+        .collect();
+    let needs = if missing.is_empty() {
+        "this version does not yet measure it live, though its credentials are there".to_owned()
+    } else {
+        format!(
+            "live, it needs {} in the environment, its program ({}) and {}",
+            missing.join(", "),
+            vendor.documented,
+            vendor.hosts.join(", ")
+        )
+    };
+    format!(
+        "{} cannot be measured offline: {}; {needs}",
+        profile.title, vendor.why
+    )
 }
 
 /// The script that is a command line on PATH.

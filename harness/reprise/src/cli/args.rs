@@ -27,6 +27,8 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Set claims beside measurements: the compatibility matrix
     Matrix(MatrixArgs),
+    /// Tell what moved since verdicts were last accepted
+    Drift(DriftArgs),
     /// Write the compatibility page from measurements, or check it
     Docs(DocsArgs),
     /// Try an agent's profile
@@ -104,6 +106,16 @@ impl From<LayerArg> for Layer {
     }
 }
 
+/// Reads `NAME=VALUE`.
+fn setting(typed: &str) -> Result<(String, serde_json::Value), String> {
+    let (name, value) = typed
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("write NAME=VALUE, such as continue=true")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((name.to_owned(), value))
+}
+
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Agents to measure; all where none is named
@@ -114,6 +126,9 @@ pub(super) struct RunArgs {
     /// Layers to measure; both where none is named
     #[arg(short, long = "layer", value_name = "LAYER")]
     pub(super) layers: Vec<LayerArg>,
+    /// Measure agents that need their vendors' services, too, with your own account: its credentials stand in the environment
+    #[arg(long, conflicts_with = "stand_in")]
+    pub(super) live: bool,
     /// Measure what reprise has in an agent's place, for every agent: its module's scripts are real, its program is not
     #[arg(long)]
     pub(super) stand_in: bool,
@@ -131,6 +146,9 @@ pub(super) struct RunArgs {
     /// The module to measure, such as coder/goose@3.0.1
     #[arg(long, value_name = "NS/NAME[@VERSION]")]
     pub(super) module: Option<ModuleRef>,
+    /// A variable of the module, as JSON or a bare word: a setting that is not the default
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(super) set: Vec<(String, serde_json::Value)>,
     /// Where AgentAPI's sources come from [default: its public repository]
     #[arg(
         long,
@@ -206,6 +224,21 @@ pub(super) struct MatrixArgs {
     /// How it is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DriftArgs {
+    /// Runs' directories, or their results.json [default: the last run]
+    pub(super) results: Vec<PathBuf>,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
+    /// The accepted verdicts
+    #[arg(long, value_name = "PATH", default_value = "scenarios/baseline.json")]
+    pub(super) baseline: PathBuf,
+    /// Accept what was measured: what these runs did not measure stays as it was
+    #[arg(long)]
+    pub(super) accept: bool,
 }
 
 #[derive(Debug, Args)]

@@ -69,18 +69,20 @@ fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The rows that some runs' results give: those that were named, or the last one's.
+/// The rows that some runs' results give.
 fn rows(runs: &Path, named: &[PathBuf]) -> Result<Vec<MatrixRow>, Failure> {
+    let results = load_all(runs, named)?;
+    Ok(matrix::rows(&Catalogue::builtin()?, &results))
+}
+
+/// The results of the runs that were named, or of the last one.
+pub(super) fn load_all(runs: &Path, named: &[PathBuf]) -> Result<Vec<Results>, Failure> {
     let files = if named.is_empty() {
         vec![last(runs)?]
     } else {
         named.iter().map(|path| results_in(path)).collect()
     };
-    let mut results = Vec::new();
-    for file in files {
-        results.push(load(&file)?);
-    }
-    Ok(matrix::rows(&Catalogue::builtin()?, &results))
+    files.iter().map(|file| load(file)).collect()
 }
 
 /// A run's directory holds its results; a file is the results.
@@ -92,7 +94,7 @@ fn results_in(path: &Path) -> PathBuf {
     }
 }
 
-pub(super) fn load(file: &Path) -> Result<Results, Failure> {
+fn load(file: &Path) -> Result<Results, Failure> {
     serde_json::from_str(&read(file)?).map_err(|error| {
         let message = format!("{} holds no results of a run: {error}", file.display());
         Failure::message(Exit::BadFile, message)

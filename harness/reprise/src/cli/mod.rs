@@ -4,6 +4,7 @@ mod agent;
 mod args;
 mod check;
 mod doctor;
+mod drift;
 mod exit;
 mod gc;
 mod images;
@@ -50,6 +51,7 @@ where
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Matrix(args) => matrix::main(&args),
+        Command::Drift(args) => drift::main(&args),
         Command::Docs(args) => matrix::docs(&args),
         Command::Agent(command) => agent::main(&command),
         Command::Images(command) => images::main(&command),

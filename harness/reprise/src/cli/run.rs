@@ -50,10 +50,17 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
         [] => vec![Layer::Native, Layer::Module],
         some => some.iter().map(|layer| (*layer).into()).collect(),
     };
-    let layers = match &args.module {
-        Some(_) if args.layers.is_empty() => vec![Layer::Module],
-        _ => layers,
+    // Who names a module or a setting of one means the layer that has modules.
+    let of_module = args.module.is_some() || !args.set.is_empty();
+    let layers = if of_module && args.layers.is_empty() {
+        vec![Layer::Module]
+    } else {
+        layers
     };
+    if !args.set.is_empty() && agents.len() != 1 {
+        let message = "--set needs the one agent whose module it is for: `reprise run AGENT --set NAME=VALUE`";
+        return Err(Failure::message(Exit::Usage, message));
+    }
     if let Some(module) = &args.module
         && agents.len() != 1
     {
@@ -91,6 +98,7 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
 fn subject(args: &RunArgs, profile: &AgentProfile, layer: Layer) -> Subject {
     match (&profile.install, layer) {
         _ if args.stand_in => Subject::StandIn,
+        (Install::Vendor(_), _) if args.live => Subject::RealAgent,
         (Install::Vendor(_), Layer::Native) => Subject::RealAgent,
         _ => profile.subject(),
     }
@@ -148,6 +156,7 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
         modules: ModuleChoice::new(
             args.registry,
             args.module,
+            args.set.into_iter().collect(),
             directory.join("builtin-registry"),
         ),
         program: places::program()?,

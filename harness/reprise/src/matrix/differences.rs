@@ -4,7 +4,7 @@ use reprise_model::{
     ByteSize, CellResult, Difference, Judgement, Layer, Level, MatrixRow, Subject, Verdict,
 };
 
-use super::{CONTINUES, LEVEL_SCENARIO, NOT_RESENT, Seen};
+use super::{CONTINUES, LEVEL_SCENARIO, NOT_RESENT, STORAGE_CHECK, Seen};
 use crate::scenario::{AgentProfile, Install};
 
 /// Everything of a row that is claimed otherwise.
@@ -78,8 +78,12 @@ fn paths(profile: &AgentProfile, seen: &Seen<'_>) -> Option<Difference> {
 }
 
 fn storage(profile: &AgentProfile, seen: &Seen<'_>) -> Option<Difference> {
-    let check = "storage_as_claimed";
-    let (result, verdict) = seen.verdict(&profile.name, Layer::Native, "storage_growth", check)?;
+    let (result, verdict) = seen.verdict(
+        &profile.name,
+        Layer::Native,
+        "storage_growth",
+        STORAGE_CHECK,
+    )?;
     let outside = verdict.figures.get("outside_bytes").copied().unwrap_or(0);
     let inside = verdict.figures.get("inside_bytes").copied().unwrap_or(0);
     let fails = verdict.judgement == Judgement::Fail;
@@ -118,6 +122,9 @@ fn command(profile: &AgentProfile, result: &CellResult) -> String {
     );
     if let (Layer::Module, Some(module)) = (cell.layer, &result.module) {
         command.push_str(&format!(" --module {module}"));
+    }
+    for (name, value) in &result.settings {
+        command.push_str(&format!(" --set {name}={value}"));
     }
     if result.subject == Subject::StandIn && !matches!(profile.install, Install::Builtin) {
         command.push_str(" --stand-in");

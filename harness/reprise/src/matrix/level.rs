@@ -59,6 +59,7 @@ pub(super) fn level(
             "tool_calls_preserved",
         )
         .is_some_and(|(_, verdict)| verdict.judgement == Judgement::Fail);
+    let with_settings = seen.with_settings(&profile.name, LEVEL_SCENARIO);
     match (through_module, native) {
         (Standing::Resumes(_), _) if tools_lost => measured(
             Some(Level::Partial),
@@ -69,6 +70,14 @@ pub(super) fn level(
             Some(Level::Full),
             false,
             "with the module's defaults the session goes on, and the task is not sent again",
+        ),
+        _ if with_settings.is_some() => measured(
+            Some(Level::Partial),
+            false,
+            &format!(
+                "only with {}, which is not the module's default, the session goes on",
+                with_settings.unwrap_or_default()
+            ),
         ),
         (_, Standing::Resumes(_)) => measured(
             Some(Level::Planned),

@@ -1,6 +1,7 @@
 //! Claims against measurements: one row for each agent of the compatibility page.
 
 mod differences;
+mod drift;
 mod level;
 mod seen;
 
@@ -10,12 +11,14 @@ use reprise_model::{
 
 use crate::scenario::{AgentProfile, Catalogue, Note, ShownBy};
 
+pub use drift::{Accepted, Baseline, Moved, baseline, drift};
 pub use seen::Seen;
 
 /// The scenario whose verdicts make a level: the restart that every workspace goes through.
 pub(crate) const LEVEL_SCENARIO: &str = "warm_restart";
 
 /// The checks that make a level.
+pub(crate) const STORAGE_CHECK: &str = "storage_as_claimed";
 pub(crate) const CONTINUES: &str = "session_continues";
 pub(crate) const NOT_RESENT: &str = "prompt_not_resent";
 
@@ -74,7 +77,7 @@ fn storage(profile: &AgentProfile, seen: &Seen<'_>) -> Option<Storage> {
     let verdict = result
         .verdicts
         .iter()
-        .find(|verdict| verdict.check.as_str() == "storage_as_claimed")?;
+        .find(|verdict| verdict.check.as_str() == STORAGE_CHECK)?;
     let figure = |name: &str| verdict.figures.get(name).copied();
     Some(Storage {
         inside: figure("inside_bytes")?,
@@ -88,6 +91,21 @@ fn storage(profile: &AgentProfile, seen: &Seen<'_>) -> Option<Storage> {
 fn finding(profile: &AgentProfile, note: &Note, seen: &Seen<'_>) -> NoteFinding {
     let (holds, because) = match &note.shown_by {
         ShownBy::Unmeasured(why) => (None, format!("not measured: {why}")),
+        ShownBy::Grows(scenario) => {
+            let verdict = seen.verdict(
+                &profile.name,
+                Layer::Native,
+                scenario.as_str(),
+                STORAGE_CHECK,
+            );
+            match verdict.map(|(_, verdict)| (verdict, verdict.figures.get("per_turn_bytes"))) {
+                Some((verdict, Some(per_turn))) => (
+                    Some(*per_turn > 0),
+                    format!("native/{scenario}: {}", verdict.summary),
+                ),
+                _ => (None, format!("native/{scenario} was not measured")),
+            }
+        }
         ShownBy::Variable(name) => match seen.module_variables(&profile.name) {
             None => (None, "the module was not rendered".to_owned()),
             Some((module, variables)) if variables.contains(name) => {

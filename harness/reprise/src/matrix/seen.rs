@@ -25,8 +25,11 @@ impl<'a> Seen<'a> {
         for run in runs {
             for result in &run.results {
                 // A later run of the same cell with the same kind of agent takes its place.
-                seen.results
-                    .retain(|known| known.cell != result.cell || known.subject != result.subject);
+                seen.results.retain(|known| {
+                    known.cell != result.cell
+                        || known.subject != result.subject
+                        || known.settings != result.settings
+                });
                 seen.results.push(result);
             }
             seen.not_measured.extend(&run.not_measured);
@@ -47,6 +50,7 @@ impl<'a> Seen<'a> {
                 let cell = &result.cell;
                 cell.agent == *agent && cell.layer == layer && cell.scenario.as_str() == scenario
             })
+            .filter(|result| result.settings.is_empty())
             // A stand-in says nothing of what the agent alone does.
             .filter(|result| layer == Layer::Module || result.subject == Subject::RealAgent)
             .max_by_key(|result| {
@@ -58,6 +62,27 @@ impl<'a> Seen<'a> {
                 )
             })
             .copied()
+    }
+
+    /// Whether the session goes on, and the task is not sent again, with some setting that is not the default; which.
+    pub(super) fn with_settings(&self, agent: &AgentName, scenario: &str) -> Option<String> {
+        self.results
+            .iter()
+            .find(|result| {
+                let cell = &result.cell;
+                cell.agent == *agent
+                    && cell.layer == Layer::Module
+                    && cell.scenario.as_str() == scenario
+                    && !result.settings.is_empty()
+                    && result.judgement == Judgement::Pass
+            })
+            .map(|result| {
+                let settings = result.settings.iter();
+                let told: Vec<String> = settings
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
+                told.join(" ")
+            })
     }
 
     /// What a check said in a cell.

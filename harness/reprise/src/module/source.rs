@@ -113,6 +113,20 @@ impl Source {
                 source,
             })?;
         }
+        // Two fetches at once would take each other's lock files for those of a crash.
+        let lock = path.with_extension("lock");
+        let held = tokio::task::spawn_blocking({
+            let lock = lock.clone();
+            move || -> io::Result<std::fs::File> {
+                let file = std::fs::File::create(lock)?;
+                file.lock()?;
+                Ok(file)
+            }
+        });
+        let _held = held
+            .await
+            .expect("locking does not panic")
+            .map_err(|source| SourceError::Io { path: lock, source })?;
         run(Command::new("git")
             .args(["init", "--quiet", "--bare"])
             .arg(&path))

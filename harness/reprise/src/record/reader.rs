@@ -67,7 +67,7 @@ pub fn read(dir: &Path) -> Result<History, RecordError> {
         return Err(RecordError::NoHeader { path });
     };
     let mut history = History {
-        header,
+        header: *header,
         steps: Vec::new(),
         observations: Vec::new(),
         wire: wire(&dir.join(WIRE))?,

@@ -51,7 +51,7 @@ impl Recorder {
             next: AtomicU64::new(1),
             masker,
         };
-        recorder.put(&Record::Header(header))?;
+        recorder.put(&Record::Header(Box::new(header)))?;
         Ok(recorder)
     }
 

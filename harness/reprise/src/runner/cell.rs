@@ -64,6 +64,7 @@ pub(crate) fn judge(dir: &Path, cell: &Cell, subject: Subject) -> CellResult {
         subject,
         module: None,
         module_variables: Default::default(),
+        settings: Default::default(),
         judgement: Judgement::Inconclusive,
         verdicts: Vec::new(),
         versions: Default::default(),
@@ -85,6 +86,7 @@ pub(crate) fn judge(dir: &Path, cell: &Cell, subject: Subject) -> CellResult {
             };
             result.module = history.header.module;
             result.module_variables = history.header.module_variables;
+            result.settings = history.header.settings;
             result.versions = history.header.versions;
         }
         Err(error) => result.trouble = Some(error.to_string()),
@@ -158,6 +160,7 @@ async fn record_cell(
             .as_ref()
             .map(|chosen| chosen.variables.clone())
             .unwrap_or_default(),
+        settings: run.modules.settings.clone(),
         versions,
         nonces: book,
         checks: wanted.scenario.checks.clone(),
@@ -234,6 +237,7 @@ async fn walk(
                 (Ok(registry), Some((terraform, provider)), Some(profile)) => {
                     let gateway = workspace.gateway_address().to_string();
                     let mut variables = super::drive::variables(profile, &gateway);
+                    variables.extend(run.modules.settings.clone());
                     if let crate::scenario::TaskChannel::Variable(name) = &profile.task {
                         variables.insert(name.clone(), prompt.clone().into());
                     }
@@ -290,6 +294,7 @@ async fn walk(
         epoch: 0,
         turn: 0,
         claimed_paths: wanted.profile.claim.paths.clone(),
+        logs: wanted.profile.logs.clone(),
     };
     let walked = tokio::select! {
         walked = walker.walk(&wanted.scenario) => walked,
@@ -299,7 +304,7 @@ async fn walk(
             run.limits.cell.as_secs()
         ))),
     };
-    walker.keep_logs(&wanted.profile.logs).await;
+    walker.keep_logs().await;
     if !run.keep {
         walker.delete().await?;
         // Terraform's state is no evidence, and holds the agent's token.

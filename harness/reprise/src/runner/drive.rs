@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reprise_engine::Exec;
 use reprise_model::{Mark, NonceBook, Observation, Outcome, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Limits;
+use super::command::{run, told};
 use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
 use crate::record::Recorder;
@@ -62,7 +62,7 @@ fn placeholders(workspace: &Workspace) -> Placeholders {
         .with("home", HOME)
 }
 
-fn failed(reason: impl Into<String>) -> Outcome {
+pub(super) fn failed(reason: impl Into<String>) -> Outcome {
     Outcome::Failed {
         reason: reason.into(),
     }
@@ -467,7 +467,7 @@ async fn send(
 }
 
 /// Waits until the agent has taken the reply that holds `mark`.
-async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
+pub(super) async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
     let wire = workspace.gateway().wire();
     let holds = || {
         wire.any(|exchange| {
@@ -485,7 +485,7 @@ async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
 }
 
 /// What reached the gateway so far, for a message about what did not.
-fn asked(workspace: &Workspace) -> String {
+pub(super) fn asked(workspace: &Workspace) -> String {
     let exchanges = workspace.gateway().wire().exchanges();
     match exchanges.last() {
         None => "it asked its model nothing at all".to_owned(),
@@ -495,67 +495,5 @@ fn asked(workspace: &Workspace) -> String {
             last.request.method,
             last.request.path
         ),
-    }
-}
-
-/// Runs one of the agent's commands and records its end.
-async fn run(
-    workspace: &Workspace,
-    recorder: &Recorder,
-    argv: Vec<String>,
-    limit: Duration,
-) -> Result<(Option<i32>, String), WorkspaceError> {
-    const TAIL: usize = 1000;
-    let mut exec = Exec::new(argv.clone());
-    exec.timeout = limit;
-    let (code, text) = match workspace.exec(exec).await {
-        Ok(output) => (Some(output.code), output.text()),
-        Err(WorkspaceError::Engine(reprise_engine::EngineError::ExecTimedOut { .. })) => {
-            (None, format!("still running after {} s", limit.as_secs()))
-        }
-        Err(WorkspaceError::Engine(reprise_engine::EngineError::Exec { reason, .. })) => {
-            (None, reason)
-        }
-        Err(error) => return Err(error),
-    };
-    let skip = text.chars().count().saturating_sub(TAIL);
-    let tail: String = text.chars().skip(skip).collect();
-    recorder.observe(Observation::Command {
-        argv,
-        code,
-        tail: tail.clone(),
-    })?;
-    Ok((code, tail))
-}
-
-/// Tells the agent something by one of its own commands, and looks whether its model answered.
-async fn told(
-    workspace: &Workspace,
-    recorder: &Recorder,
-    command: Option<&[String]>,
-    placeholders: &Placeholders,
-    message: String,
-    wanted: Mark,
-    limits: &Limits,
-) -> Result<Outcome, WorkspaceError> {
-    let placeholders = placeholders.clone().with("message", message);
-    let argv = match command.map(|command| placeholders.expand_all(command)) {
-        Some(Ok(argv)) => argv,
-        Some(Err(error)) => {
-            return Ok(Outcome::Unknown {
-                reason: error.to_string(),
-            });
-        }
-        None => return Ok(failed("the profile names no command for it")),
-    };
-    let (code, tail) = run(workspace, recorder, argv, limits.answer).await?;
-    match code {
-        Some(0) if answered(workspace, wanted, Duration::ZERO).await => Ok(Outcome::Ok),
-        Some(0) => Ok(failed(format!(
-            "its command ended well without its model's answer ({})",
-            asked(workspace)
-        ))),
-        Some(code) => Ok(failed(format!("its command ended with {code}: {tail}"))),
-        None => Ok(failed(format!("its command did not end: {tail}"))),
     }
 }

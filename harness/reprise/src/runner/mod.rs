@@ -2,6 +2,7 @@
 //! [`Event`]s.
 
 mod cell;
+mod command;
 mod drive;
 mod limits;
 mod plan;
@@ -113,19 +114,20 @@ impl Run {
                 }
             }
         }
-        let measured = stream::iter(ready)
-            .map(|(cell, wanted, prepared)| async move {
+        // In order of their ends: a slow cell must not keep the ones behind it from beginning.
+        let measured = stream::iter(ready.into_iter().enumerate())
+            .map(|(place, (cell, wanted, prepared))| async move {
                 if self.cancel.is_cancelled() {
-                    return Err(NotMeasured {
-                        cell,
-                        reason: "the run was cut short".to_owned(),
-                    });
+                    let reason = "the run was cut short".to_owned();
+                    return (place, Err(NotMeasured { cell, reason }));
                 }
-                Ok(cell::measure(self, cell, &wanted, &prepared, watch).await)
+                let result = cell::measure(self, cell, &wanted, &prepared, watch).await;
+                (place, Ok(result))
             })
-            .buffered(self.jobs.max(1));
-        let measured: Vec<_> = measured.collect().await;
-        for measured in measured {
+            .buffer_unordered(self.jobs.max(1));
+        let mut measured: Vec<_> = measured.collect().await;
+        measured.sort_by_key(|(place, _)| *place);
+        for (_, measured) in measured {
             match measured {
                 Ok(result) => outcome.results.push(result),
                 Err(what) => {

@@ -1,10 +1,11 @@
 //! Which module is measured, and from which registry.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use reprise_engine::Progress;
 use reprise_model::ModuleRef;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
@@ -45,14 +46,22 @@ pub struct ModuleChoice {
     pub module: Option<ModuleRef>,
     /// Where the built-in registry is unpacked.
     pub builtin_dir: PathBuf,
+    /// Variables of the module, beside the profile's or in their place.
+    pub settings: BTreeMap<String, Value>,
     opened: OnceCell<Source>,
 }
 
 impl ModuleChoice {
     /// A choice; the built-in registry is unpacked into `builtin_dir` when it is needed.
     #[must_use]
-    pub fn new(registry: Option<String>, module: Option<ModuleRef>, builtin_dir: PathBuf) -> Self {
+    pub fn new(
+        registry: Option<String>,
+        module: Option<ModuleRef>,
+        settings: BTreeMap<String, Value>,
+        builtin_dir: PathBuf,
+    ) -> Self {
         Self {
+            settings,
             registry,
             module,
             builtin_dir,

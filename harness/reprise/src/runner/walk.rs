@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reprise_engine::Exec;
+use reprise_gateway::ModelFault;
 use reprise_model::{Act, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId};
 use serde::Deserialize;
 use thiserror::Error;
@@ -13,7 +14,7 @@ use super::{Limits, Watcher};
 use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
-use crate::scenario::{RestartKind, Scenario, StepFile};
+use crate::scenario::{ModelFailure, RestartKind, Scenario, StepFile};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// Why a walk did not come to its end.
@@ -58,6 +59,7 @@ pub(super) struct Walker<'a> {
     pub(super) epoch: u32,
     pub(super) turn: u32,
     pub(super) claimed_paths: Vec<String>,
+    pub(super) logs: Vec<String>,
 }
 
 impl Walker<'_> {
@@ -82,6 +84,7 @@ impl Walker<'_> {
                 }
                 StepFile::Restart(kind) => self.restart(*kind).await?,
                 StepFile::FollowUp => self.follow_up().await?,
+                StepFile::ModelFails(failures) => self.break_model(failures).await?,
             }
         }
         Ok(())
@@ -202,6 +205,8 @@ impl Walker<'_> {
         })
         .await?;
         self.probe(Moment::Before(epoch + 1)).await?;
+        // A module writes them anew at each start.
+        self.keep_logs().await;
         match kind {
             RestartKind::Stop | RestartKind::ClaimedPathsOnly => {
                 self.act(Act::Stop, async |walker| {
@@ -242,6 +247,22 @@ impl Walker<'_> {
         self.probe(Moment::Settled(epoch + 1)).await
     }
 
+    async fn break_model(&mut self, failures: &[ModelFailure]) -> Result<(), Halt> {
+        let act = Act::BreakModel {
+            turns: failures.len(),
+        };
+        self.act(act, async |walker| {
+            let faults = failures.iter().map(|failure| match failure {
+                ModelFailure::RateLimited => ModelFault::Status(429),
+                ModelFailure::ServerError => ModelFault::Status(500),
+                ModelFailure::BrokenStream => ModelFault::BrokenStream,
+            });
+            walker.workspace.gateway().break_turns(faults);
+            Ok(Outcome::Ok)
+        })
+        .await
+    }
+
     async fn follow_up(&mut self) -> Result<(), Halt> {
         self.turn += 1;
         let turn = self.turn;
@@ -265,23 +286,28 @@ impl Walker<'_> {
 
     /// Keeps what the agent and its module wrote to logs in the home, and what the UI shows. A workspace that has ended has
     /// nothing more to say, and nothing here may hide what happened before.
-    pub(super) async fn keep_logs(&self, paths: &[String]) {
-        for path in paths {
+    pub(super) async fn keep_logs(&self) {
+        for path in &self.logs {
             let Ok(output) = self.workspace.exec(Exec::new(["cat", path.as_str()])).await else {
                 return;
             };
             if output.code != 0 {
                 continue;
             }
-            let name = format!("home-{}", path.trim_start_matches('.').replace('/', "-"));
+            let name = format!(
+                "{}-home-{}",
+                self.epoch,
+                path.trim_start_matches('.').replace('/', "-")
+            );
             for line in String::from_utf8_lossy(&output.stdout).lines() {
                 let _ = self.recorder.log(&name, line);
             }
         }
         if let Some(messages) = self.driver.messages(&self.workspace).await {
-            let _ = self
-                .recorder
-                .log("agentapi-messages.json", &messages.to_string());
+            let _ = self.recorder.log(
+                &format!("{}-agentapi-messages.json", self.epoch),
+                &messages.to_string(),
+            );
         }
     }
 

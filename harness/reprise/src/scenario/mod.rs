@@ -13,4 +13,4 @@ pub use profile::{
     AgentProfile, Install, ModuleProfile, NativeCommands, Note, Package, Packages, Registry,
     ShownBy, TaskChannel, Vendor,
 };
-pub use steps::{RestartKind, Scenario, StepFile};
+pub use steps::{ModelFailure, RestartKind, Scenario, StepFile};

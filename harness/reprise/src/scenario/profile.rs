@@ -72,6 +72,8 @@ pub enum ShownBy {
         /// What it must say.
         says: Judgement,
     },
+    /// Each turn of this scenario, at the native layer, adds to what the agent keeps on disk.
+    Grows(ScenarioName),
     /// The module has a variable of this name.
     Variable(String),
     /// Nothing that can be measured here, and why.

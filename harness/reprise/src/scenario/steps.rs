@@ -29,7 +29,7 @@ fn both_layers() -> Vec<Layer> {
 }
 
 /// One step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepFile {
     /// Start the workspace for the first time.
@@ -40,6 +40,20 @@ pub enum StepFile {
     Restart(RestartKind),
     /// Send a message that goes on with the task, and wait for its answer.
     FollowUp,
+    /// Have the model fail the agent's next turns, one failure each.
+    ModelFails(Vec<ModelFailure>),
+}
+
+/// How a model fails a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFailure {
+    /// It refuses with 429.
+    RateLimited,
+    /// It refuses with 500.
+    ServerError,
+    /// Its reply ends in the middle.
+    BrokenStream,
 }
 
 /// How a workspace is ended before it is started again.
