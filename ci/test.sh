@@ -3,8 +3,8 @@
 #
 #   ci/test.sh [ARGUMENTS OF cargo nextest run]
 #
-# REPRISE_REQUIRE names parts whose absence is a failure instead of a skip: sandbox, docker, goose, reference, native,
-# module, registry, or all. With `docker` in it and no daemon answering, one is installed and started, and ended again.
+# REPRISE_REQUIRE names parts whose absence is a failure instead of a skip: sandbox, docker, an agent such as goose or
+# reference, native, module, registry, or all. With `docker` in it and no daemon answering, one is installed and started, and ended again.
 # REPRISE_SHARED names a folder with bundles of the module registry and of AgentAPI, where the public ones are out of reach.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,6 +26,8 @@ install() {
 # What modules' scripts call in a sandbox, whose programs are this machine's.
 missing=()
 for command in curl jq git; do has "$command" || missing+=("$command"); done
+# Aider is installed by pip, and runs on the machine's Python.
+python3 -m pip --version > /dev/null 2>&1 || missing+=(python3 python3-pip)
 [ ${#missing[@]} = 0 ] || install "${missing[@]}"
 
 if ! cargo nextest --version > /dev/null 2>&1; then
