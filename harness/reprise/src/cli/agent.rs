@@ -30,20 +30,23 @@ fn check(args: &AgentCheckArgs) -> Result<Exit, Failure> {
     if args.read_only {
         return Ok(Exit::Pass);
     }
-    let mut catalogue = Catalogue::builtin()?;
     let name = profile.name.to_string();
-    catalogue.add(profile);
-    let mut line = vec![
-        "reprise",
-        "run",
-        name.as_str(),
-        "--scenario",
-        "warm_restart",
-    ];
-    let engine = args.engine.map(|engine| engine.name());
-    if let Some(engine) = engine {
-        line.extend(["--engine", engine]);
+    // A profile that nothing could be measured of has not been tried.
+    let mut line: Vec<&str> = vec!["reprise", "run", name.as_str()];
+    line.extend(["--scenario", "warm_restart", "--require", "all"]);
+    for (layer, has) in [
+        ("native", profile.native.is_some()),
+        ("module", profile.module.is_some()),
+    ] {
+        if has {
+            line.extend(["--layer", layer]);
+        }
     }
+    if let Some(engine) = args.engine {
+        line.extend(["--engine", engine.name()]);
+    }
+    let mut catalogue = Catalogue::builtin()?;
+    catalogue.add(profile);
     let Ok(Cli {
         command: Command::Run(run_args),
     }) = Cli::try_parse_from(line)
