@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::protocol::{
-    Answer, Malformed, Reply, ShellTool, Turn, halves, message, named_event as event,
+    Answer, Malformed, Reply, ShellTool, Turn, halves, message, messages, named_event as event,
 };
 
 #[derive(Deserialize)]
@@ -67,29 +67,19 @@ fn spoken(said: &Said<'_>, book: &NonceBook) -> Result<Vec<Message>, Malformed> 
         return Ok(vec![message(role, &text, book)]);
     }
     let blocks: Vec<Block> = serde_json::from_str(said.content.get()).map_err(wrong)?;
-    let mut parts: Vec<(Role, String)> = Vec::new();
-    for block in blocks {
-        let (role, text) = match block {
-            Block::Text { text } => (role, text),
-            Block::ToolUse { input } => (role, input.to_string()),
-            Block::ToolResult { content } => (Role::Tool, content.to_string()),
-            Block::Other => continue,
-        };
-        match parts.last_mut() {
-            Some((last, words)) if *last == role => {
-                words.push('\n');
-                words.push_str(&text);
-            }
-            _ => parts.push((role, text)),
-        }
-    }
-    if parts.is_empty() {
-        parts.push((role, String::new()));
-    }
-    Ok(parts
-        .iter()
-        .map(|(role, text)| message(*role, text, book))
-        .collect())
+    let pieces = blocks.into_iter().filter_map(|block| match block {
+        Block::Text { text } => Some((role, text)),
+        Block::ToolUse { input } => Some((role, input.to_string())),
+        Block::ToolResult { content } => Some((Role::Tool, content.to_string())),
+        Block::Other => None,
+    });
+    let said = messages(pieces, book);
+    // A message of nothing but thinking was said all the same.
+    Ok(if said.is_empty() {
+        vec![message(role, "", book)]
+    } else {
+        said
+    })
 }
 
 pub(crate) fn parse(body: &[u8], book: &NonceBook) -> Result<Turn, Malformed> {

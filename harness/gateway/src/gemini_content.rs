@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::protocol::{Answer, Malformed, Reply, ShellTool, Turn, halves, message};
+use crate::protocol::{Answer, Malformed, Reply, ShellTool, Turn, halves, messages};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,34 +61,21 @@ fn spoken(content: &Content, book: &NonceBook) -> Result<Vec<Message>, Malformed
         Some("system") => Role::System,
         Some(other) => return Err(Malformed(format!("`{other}` is no role of a content"))),
     };
-    let mut parts: Vec<(Role, String)> = Vec::new();
-    for part in &content.parts {
-        let (role, text) = match part {
-            Part {
-                function_response: Some(response),
-                ..
-            } => (Role::Tool, response.to_string()),
-            Part {
-                function_call: Some(call),
-                ..
-            } => (role, call.to_string()),
-            Part {
-                text: Some(text), ..
-            } => (role, text.clone()),
-            _ => continue,
-        };
-        match parts.last_mut() {
-            Some((last, words)) if *last == role => {
-                words.push('\n');
-                words.push_str(&text);
-            }
-            _ => parts.push((role, text)),
-        }
-    }
-    Ok(parts
-        .iter()
-        .map(|(role, text)| message(*role, text, book))
-        .collect())
+    let pieces = content.parts.iter().filter_map(|part| match part {
+        Part {
+            function_response: Some(response),
+            ..
+        } => Some((Role::Tool, response.to_string())),
+        Part {
+            function_call: Some(call),
+            ..
+        } => Some((role, call.to_string())),
+        Part {
+            text: Some(text), ..
+        } => Some((role, text.clone())),
+        _ => None,
+    });
+    Ok(messages(pieces, book))
 }
 
 /// What a path says: the model, and whether the reply shall be streamed, as events or as an array.

@@ -132,6 +132,28 @@ pub(crate) fn message(role: Role, text: &str, book: &NonceBook) -> Message {
     }
 }
 
+/// Messages from pieces, of which those that one role says in a row are one message: Anthropic's and Gemini's APIs send
+/// words and tools' results in the same message of the user's.
+pub(crate) fn messages(
+    pieces: impl IntoIterator<Item = (Role, String)>,
+    book: &NonceBook,
+) -> Vec<Message> {
+    let mut parts: Vec<(Role, String)> = Vec::new();
+    for (role, text) in pieces {
+        match parts.last_mut() {
+            Some((last, words)) if *last == role => {
+                words.push('\n');
+                words.push_str(&text);
+            }
+            _ => parts.push((role, text)),
+        }
+    }
+    parts
+        .iter()
+        .map(|(role, text)| message(*role, text, book))
+        .collect()
+}
+
 /// What a request asks for, if its path belongs to a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {

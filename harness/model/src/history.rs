@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    AgentEvent, Cell, CheckName, Claim, Exchange, InstanceId, ModuleRef, NonceBook, Request, RunId,
-    Snapshot, Subject, WorkspaceId,
+    Act, AgentEvent, Cell, CheckName, Claim, Exchange, InstanceId, ModuleRef, NonceBook, Request,
+    RunId, Snapshot, Subject, WorkspaceId,
 };
 
 /// The format this program writes.
@@ -128,83 +128,6 @@ pub struct Header {
     /// What is claimed of the agent: where its session files lie, and how much they take.
     #[serde(default)]
     pub claim: Claim,
-}
-
-/// What the runner does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "act", rename_all = "snake_case")]
-pub enum Act {
-    /// Make the workspace's volume.
-    CreateWorkspace,
-    /// Render the module for a transition.
-    Render {
-        /// `start` or `stop`.
-        transition: String,
-    },
-    /// Start the workspace; at the module layer this runs the module's scripts.
-    Start {
-        /// Which start; 0 is the first.
-        epoch: u32,
-    },
-    /// Wait until the agent is ready and at rest.
-    Settle {
-        /// Which start.
-        epoch: u32,
-    },
-    /// Give the agent its task, or wait until it has answered the one the module gave it.
-    Task,
-    /// Look at the home.
-    Probe {
-        /// The snapshot's name.
-        snapshot: String,
-    },
-    /// Leave a mark in the home, beside it, and as a process.
-    PlantMarks {
-        /// Which start.
-        epoch: u32,
-    },
-    /// Look for those marks.
-    FindMarks {
-        /// Which start.
-        epoch: u32,
-    },
-    /// Ask the workspace to stop, with a grace period.
-    Stop,
-    /// Kill the workspace.
-    Kill,
-    /// Send a follow-up and wait for its answer.
-    FollowUp {
-        /// Which, from 1.
-        turn: u32,
-    },
-    /// Have the model fail the agent's next turns.
-    BreakModel {
-        /// How many.
-        turns: usize,
-    },
-    /// Delete the workspace.
-    Delete,
-}
-
-impl fmt::Display for Act {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CreateWorkspace => f.write_str("create the workspace"),
-            Self::Render { transition } => write!(f, "render the module for {transition}"),
-            Self::Start { epoch: 0 } => f.write_str("start the workspace"),
-            Self::Start { epoch } => write!(f, "start the workspace again ({epoch})"),
-            Self::Settle { .. } => f.write_str("wait until the agent is at rest"),
-            Self::Task => f.write_str("give the task"),
-            Self::Probe { snapshot } => write!(f, "look at the home ({snapshot})"),
-            Self::PlantMarks { .. } => f.write_str("leave marks"),
-            Self::FindMarks { .. } => f.write_str("look for the marks"),
-            Self::Stop => f.write_str("stop the workspace"),
-            Self::Kill => f.write_str("kill the workspace"),
-            Self::FollowUp { turn } => write!(f, "send follow-up {turn}"),
-            Self::BreakModel { turns } => write!(f, "have the model fail {turns} turn(s)"),
-            Self::Delete => f.write_str("delete the workspace"),
-        }
-    }
 }
 
 /// How an act ended.

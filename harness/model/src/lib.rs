@@ -3,6 +3,7 @@
 //! The runner writes a [`History`]; checks turn it into [`Verdict`]s; reports draw both. Nothing here
 //! touches a disk, a clock or a network.
 
+mod act;
 mod agent_protocol;
 mod cell;
 mod claim;
@@ -15,12 +16,13 @@ mod snapshot;
 mod verdict;
 mod wire;
 
+pub use act::Act;
 pub use agent_protocol::{AgentEvent, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};
 pub use event::Event;
 pub use history::{
-    Act, Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,
+    Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,
     Outcome, Record, Stamp, Step,
 };
 pub use ids::{AgentName, CheckName, InstanceId, NameError, RunId, ScenarioName, WorkspaceId};

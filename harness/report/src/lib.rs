@@ -7,6 +7,7 @@ mod markdown;
 mod matrix;
 mod page;
 mod summary;
+mod table;
 mod text;
 
 pub use json::json;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, Color};
 use reprise_model::{ByteSize, MatrixRow, Standing, Subject};
 
 use crate::text::plain;
@@ -60,25 +60,18 @@ pub(crate) fn storage(row: &MatrixRow) -> String {
 /// The matrix for people.
 #[must_use]
 pub fn matrix(rows: &[MatrixRow], width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .enforce_styling()
-        .set_header([
-            "agent",
-            "claimed",
-            "measured",
-            "agent alone",
-            "through its module",
-            "module",
-            "measured with",
-            "storage claimed",
-            "storage measured",
-        ]);
-    if let Some(width) = width {
-        table.set_width(width);
-    }
+    let mut table = crate::table::new(width);
+    table.set_header([
+        "agent",
+        "claimed",
+        "measured",
+        "agent alone",
+        "through its module",
+        "module",
+        "measured with",
+        "storage claimed",
+        "storage measured",
+    ]);
     for row in rows {
         let agrees = row.level == row.claim.support && !row.at_most;
         let color = match (row.level, agrees) {

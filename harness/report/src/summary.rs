@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell as TableCell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell as TableCell, Color, Table};
 use reprise_model::{CellResult, Judgement, Layer, NotMeasured};
 
 use crate::text::{plain, seconds};
@@ -48,23 +48,16 @@ pub fn summary(results: &[CellResult], not_measured: &[NotMeasured], width: Opti
 }
 
 fn table(results: &[CellResult], width: Option<u16>) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .enforce_styling()
-        .set_header([
-            "agent",
-            "layer",
-            "scenario",
-            "engine",
-            "measured with",
-            "verdict",
-            "time",
-        ]);
-    if let Some(width) = width {
-        table.set_width(width);
-    }
+    let mut table = crate::table::new(width);
+    table.set_header([
+        "agent",
+        "layer",
+        "scenario",
+        "engine",
+        "measured with",
+        "verdict",
+        "time",
+    ]);
     for result in results {
         let module = result
             .module

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use bollard::Docker as Client;
+use bollard::models::BuildInfo;
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -86,7 +87,15 @@ async fn build(client: &Client) -> Result<(), EngineError> {
     }
     let tar = tar.into_inner().map_err(failed)?;
     let options = BuildImageOptionsBuilder::new().t(&tag()).rm(true).build();
-    let mut steps = client.build_image(options, None, Some(bollard::body_full(tar.into())));
+    let body = bollard::body_full(tar.into());
+    built(client.build_image(options, None, Some(body))).await
+}
+
+/// Waits for the end of a build.
+async fn built(
+    steps: impl Stream<Item = Result<BuildInfo, bollard::errors::Error>>,
+) -> Result<(), EngineError> {
+    let mut steps = std::pin::pin!(steps);
     while let Some(step) = steps.try_next().await.map_err(failed)? {
         if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
             return Err(failed(error));
@@ -176,12 +185,7 @@ pub(super) async fn layer(
     });
     let options = BuildImageOptionsBuilder::new().t(tag).rm(true).build();
     let body = bollard::body_try_stream(pieces(reader));
-    let mut steps = client.build_image(options, None, Some(body));
-    while let Some(step) = steps.try_next().await.map_err(failed)? {
-        if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
-            return Err(failed(error));
-        }
-    }
+    built(client.build_image(options, None, Some(body))).await?;
     packing
         .await
         .expect("packing does not panic")

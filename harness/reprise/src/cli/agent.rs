@@ -6,6 +6,7 @@ use super::args::{AgentCheckArgs, AgentCommand, Cli, Command};
 use super::{Exit, Failure, run};
 use crate::scenario::{AgentProfile, Catalogue};
 use clap::Parser;
+use reprise_model::EngineKind;
 
 pub(super) fn main(command: &AgentCommand) -> Result<Exit, Failure> {
     match command {
@@ -42,8 +43,11 @@ fn check(args: &AgentCheckArgs) -> Result<Exit, Failure> {
             line.extend(["--layer", layer]);
         }
     }
-    if let Some(engine) = args.engine {
-        line.extend(["--engine", engine.name()]);
+    let engine = args
+        .engine
+        .map(|engine| EngineKind::from(engine).to_string());
+    if let Some(engine) = &engine {
+        line.extend(["--engine", engine]);
     }
     let mut catalogue = Catalogue::builtin()?;
     catalogue.add(profile);

@@ -70,16 +70,6 @@ pub(super) enum EngineArg {
     Docker,
 }
 
-impl EngineArg {
-    /// As it is typed.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sandbox => "sandbox",
-            Self::Docker => "docker",
-        }
-    }
-}
-
 impl From<EngineArg> for EngineKind {
     fn from(arg: EngineArg) -> Self {
         match arg {
