@@ -108,26 +108,31 @@ impl Init {
         say(&AgentEvent::Booted {
             processes: other_processes(),
         });
-        if let Some(keep) = &self.spec.keep_only {
-            match home::keep_only(Path::new(&self.spec.home), keep) {
-                Ok(()) => say(&AgentEvent::HomePruned { kept: keep.clone() }),
-                Err(error) => {
-                    let message = format!("cannot prune the home: {error}");
-                    say(&AgentEvent::Trouble { message });
-                }
-            }
-        }
-        if let Some(files) = &self.spec.files
-            && let Err(error) = home::furnish(Path::new(&self.spec.home), files)
-        {
-            let message = format!("cannot furnish the new home: {error}");
+        if let Err(message) = self.prepare_home() {
+            // In a home that is not the one asked for nothing could be measured: PID 1 ends, and says why.
             say(&AgentEvent::Trouble { message });
+            return;
         }
         if let Some(snapshot) = self.look_at_home() {
             say(&AgentEvent::HomeFound { snapshot });
         }
         let signal = self.start_scripts().or_else(|| self.wait_for_signal());
         self.stop(signal.unwrap_or(Signal::SIGTERM));
+    }
+
+    /// Removes from the home what shall not come back, and furnishes it if it is new.
+    fn prepare_home(&self) -> Result<(), String> {
+        let home = Path::new(&self.spec.home);
+        if let Some(keep) = &self.spec.keep_only {
+            home::keep_only(home, keep)
+                .map_err(|error| format!("cannot prune the home: {error}"))?;
+            say(&AgentEvent::HomePruned { kept: keep.clone() });
+        }
+        match &self.spec.files {
+            Some(files) => home::furnish(home, files)
+                .map_err(|error| format!("cannot furnish the new home: {error}")),
+            None => Ok(()),
+        }
     }
 
     fn look_at_home(&self) -> Option<Box<reprise_model::Snapshot>> {
