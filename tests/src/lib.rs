@@ -44,6 +44,12 @@ pub fn shared() -> Option<PathBuf> {
         .filter(|path| path.is_dir())
 }
 
+/// The kubeconfig of a cluster that tests may use: `REPRISE_TEST_KUBECONFIG`. A user's own cluster is never touched.
+#[must_use]
+pub fn kubeconfig() -> Option<PathBuf> {
+    std::env::var_os("REPRISE_TEST_KUBECONFIG").map(PathBuf::from)
+}
+
 /// Ends a test that this machine cannot run, saying why.
 ///
 /// # Errors

@@ -1,13 +1,17 @@
 //! The engines' conformance suite: each case on each engine is one test.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
+use futures::FutureExt;
 use libtest_mimic::{Arguments, Trial};
 use reprise_engine::Engine;
 use reprise_engine::conformance::{Bench, CASES};
 use reprise_engine::docker::Docker;
+use reprise_engine::kubernetes::{Kubernetes, Place, Shape};
 use reprise_engine::sandbox::Sandbox;
-use reprise_tests::{program, required};
+use reprise_model::RunId;
+use reprise_tests::{kubeconfig, program, required};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -21,9 +25,17 @@ fn trials(engine: &'static str, connect: Connect) -> impl Iterator<Item = Trial>
             let state = tempfile::tempdir()?;
             match connect(&runtime, &state) {
                 Ok(engine) => {
-                    let program = program();
-                    runtime.block_on((case.run)(Bench { engine, program }));
-                    Ok(())
+                    let bench = Bench {
+                        engine: Arc::clone(&engine),
+                        program: program(),
+                    };
+                    let ran = runtime.block_on(AssertUnwindSafe((case.run)(bench)).catch_unwind());
+                    // What belongs to no workspace goes however the case ended.
+                    runtime.block_on(engine.close())?;
+                    match ran {
+                        Ok(()) => Ok(()),
+                        Err(panic) => resume_unwind(panic),
+                    }
                 }
                 Err(reason) if required(engine) => Err(reason.into()),
                 Err(reason) => {
@@ -47,5 +59,19 @@ fn main() {
             .map_err(|missing| missing.to_string())?;
         Ok(Arc::new(docker))
     });
-    libtest_mimic::run(&args, sandbox.chain(docker).collect()).exit();
+    let kubernetes = trials("kubernetes", |runtime, _| {
+        let kubeconfig = kubeconfig()
+            .ok_or("REPRISE_TEST_KUBECONFIG names no cluster (ci/cluster up prints one)")?;
+        let place = Place {
+            kubeconfig: Some(kubeconfig),
+            ..Place::default()
+        };
+        let connecting = Kubernetes::connect(&place, Shape::default(), program(), RunId::draw());
+        let kubernetes = runtime
+            .block_on(connecting)
+            .map_err(|missing| missing.to_string())?;
+        Ok(Arc::new(kubernetes))
+    });
+    let all = sandbox.chain(docker).chain(kubernetes);
+    libtest_mimic::run(&args, all.collect()).exit();
 }

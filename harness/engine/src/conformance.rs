@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use reprise_model::{AgentEvent, InitSpec, RunId, Script, WorkspaceId};
+use reprise_gateway::{Gateway, Masker, Sink, WireLog};
+use reprise_model::{AgentEvent, InitSpec, NonceBook, RunId, Script, Stamp, TurnRule, WorkspaceId};
 use serde_json::Value;
 
 use crate::{
-    Door, Engine, EngineError, Exec, InjectedFile, Labels, Mount, Route, START_FILES, StartSpec,
-    Started, TOOLS_DIR,
+    Door, Engine, EngineError, Exec, InjectedFile, Labels, Maker, Mount, Route, START_FILES,
+    StartSpec, Started, TOOLS_DIR,
 };
 
 /// The engine to try, and the static program that plays PID 1.
@@ -78,10 +79,8 @@ impl Workspace {
             .await
             .expect("the engine can be prepared");
         let labels = Labels {
-            run: RunId::draw(),
+            maker: Maker::this(RunId::draw()),
             workspace: WorkspaceId::draw(),
-            created: jiff::Timestamp::now(),
-            pid: std::process::id(),
         };
         let route = bench
             .engine
@@ -143,6 +142,8 @@ impl Workspace {
                 name: "spec.json".to_owned(),
                 content: serde_json::to_string(&init).expect("a spec is JSON"),
             }],
+            in_place: false,
+            same_name: false,
         };
         let mut started = self
             .bench
@@ -214,11 +215,7 @@ impl Workspace {
             .await
             .expect("leftovers can be listed")
             .into_iter()
-            .filter(|left| {
-                left.labels
-                    .as_ref()
-                    .is_some_and(|labels| labels.workspace == workspace)
-            })
+            .filter(|left| left.workspace == Some(workspace))
             .collect();
         assert!(left.is_empty(), "{left:?}");
     }
@@ -278,16 +275,48 @@ async fn the_home_survives_a_kill(bench: Bench) {
     workspace.delete().await;
 }
 
-/// Answers every connection with an empty 200 until the process ends.
-fn serve(door: Door) {
-    fn answer(mut stream: impl Read + Write) {
-        let _ = stream.read(&mut [0; 4096]);
-        let _ =
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+/// A wire that nobody reads.
+struct Unread;
+
+impl Sink for Unread {
+    fn now(&self) -> Stamp {
+        Stamp::literal(0)
     }
-    thread::spawn(move || match door {
-        Door::Tcp(listener) => listener.incoming().filter_map(Result::ok).for_each(answer),
-        Door::Unix(listener) => listener.incoming().filter_map(Result::ok).for_each(answer),
+
+    fn line(&self, _line: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Serves a workspace's gateway at its doors.
+struct Serving(Gateway);
+
+impl Serving {
+    fn new() -> Self {
+        let wire = WireLog::new(Arc::new(Unread), Masker::new([]));
+        Self(Gateway::new(NonceBook::draw(), TurnRule::Tools, wire))
+    }
+
+    async fn open(&mut self, workspace: WorkspaceId, door: Door) {
+        match door {
+            Door::Tcp(listener) => self.0.serve_tcp(listener).expect("a socket can be served"),
+            Door::Unix(listener) => self.0.serve_unix(listener).expect("a socket can be served"),
+            Door::Far(dial) => {
+                self.0.serve_far(workspace, dial);
+                self.0.set_epoch(0).await.expect("the host is reached");
+            }
+        }
+    }
+}
+
+/// Answers every connection with an empty 200 until the process ends.
+fn answer(listener: TcpListener) {
+    thread::spawn(move || {
+        for mut stream in listener.incoming().filter_map(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
     });
 }
 
@@ -302,14 +331,15 @@ fn outer_address() -> Option<SocketAddr> {
 
 async fn the_gateway_is_reached_and_nothing_else_is(bench: Bench) {
     let mut workspace = Workspace::new(&bench).await;
+    let mut serving = Serving::new();
     if let Some(door) = workspace.route.door.take() {
-        serve(door);
+        serving.open(workspace.labels.workspace, door).await;
     }
     let mut started = workspace.start(None).await;
     if let Some(door) = started.door.take() {
-        serve(door);
+        serving.open(workspace.labels.workspace, door).await;
     }
-    let url = format!("http://{}/", workspace.route.address);
+    let url = format!("http://{}/v1/models", workspace.route.address);
     let reply = workspace
         .agent(&started, &["request", "GET", &url], false)
         .await;
@@ -320,7 +350,7 @@ async fn the_gateway_is_reached_and_nothing_else_is(bench: Bench) {
     if let Some(address) = outer_address() {
         let own = TcpListener::bind(address).expect("this machine's own address");
         let address = own.local_addr().expect("a listener has an address");
-        serve(Door::Tcp(own));
+        answer(own);
         elsewhere.push(format!("http://{address}/"));
     }
     for url in elsewhere {

@@ -62,6 +62,14 @@ pub enum EngineError {
         /// What it said.
         source: Box<bollard::errors::Error>,
     },
+    /// The cluster refused, or did not answer.
+    #[error("kubernetes: cannot {doing}")]
+    Kubernetes {
+        /// What was asked for.
+        doing: String,
+        /// What it said.
+        source: Box<kube::Error>,
+    },
     /// The base image could not be made.
     #[error("cannot make the base image: {0}")]
     Image(String),
@@ -78,6 +86,15 @@ impl EngineError {
             doing,
             path,
             source,
+        }
+    }
+
+    /// For `map_err` on a call to a cluster.
+    pub(crate) fn kubernetes(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::Kubernetes {
+            doing,
+            source: Box::new(source),
         }
     }
 

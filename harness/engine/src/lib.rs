@@ -7,6 +7,8 @@
 pub mod conformance;
 pub mod docker;
 mod error;
+pub mod images;
+pub mod kubernetes;
 pub mod sandbox;
 mod spec;
 
@@ -17,8 +19,8 @@ use reprise_model::{EngineKind, InstanceId, WorkspaceId};
 
 pub use error::{EngineError, Missing};
 pub use spec::{
-    Door, Exec, ExecOutput, InjectedFile, Labels, Leftover, LeftoverKind, Mount, Route,
-    START_FILES, StartSpec, Started, TOOLS_DIR, USER, Uid,
+    Door, Exec, ExecOutput, InjectedFile, Labels, Leftover, LeftoverKind, Maker, Mount, Power,
+    Route, START_FILES, StartSpec, Started, TOOLS_DIR, USER, Uid, this_host,
 };
 
 /// Takes word of what a long act is doing.
@@ -94,4 +96,70 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// If it is still there afterwards.
     async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError>;
+
+    /// Removes what belongs to the run and to no workspace of it.
+    ///
+    /// # Errors
+    /// If something of it is left.
+    async fn close(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// What is missing for a scenario that needs `power`; nothing if it has it.
+    fn lacks(&self, power: Power) -> Option<Missing> {
+        match power {
+            // Nothing stands between this engine and its workspaces that could be started again: they are undisturbed.
+            Power::RestartNodeAgent => None,
+            Power::GrowVolume => Some(Missing {
+                what: format!("volumes of {} have no size", self.kind()),
+                remedy: "use --engine kubernetes".to_owned(),
+            }),
+        }
+    }
+
+    /// Has the instance moved off its node, as an administrator's drain does; where there are no nodes, it is stopped.
+    /// Tells whether it ended by itself.
+    ///
+    /// # Errors
+    /// If it could not be ended.
+    async fn evict(&self, instance: &InstanceId, grace: Duration) -> Result<bool, EngineError> {
+        self.stop(instance, grace).await
+    }
+
+    /// Kills the instance's processes, and gives the instance that was started in its place by itself; `None` if the
+    /// engine starts nothing by itself. It needs [`StartSpec::in_place`].
+    ///
+    /// # Errors
+    /// If it could not be killed, or does not come again.
+    async fn kill_container(&self, instance: &InstanceId) -> Result<Option<Started>, EngineError> {
+        self.kill(instance).await?;
+        Ok(None)
+    }
+
+    /// Has PID 1 take memory until the kernel ends it, and removes the instance; where memory has no limit, it is killed.
+    ///
+    /// # Errors
+    /// If it could not be ended.
+    async fn exhaust_memory(&self, instance: &InstanceId) -> Result<(), EngineError> {
+        self.kill(instance).await
+    }
+
+    /// Ends what runs workspaces on their node, and starts it again. Workspaces must not notice.
+    ///
+    /// # Errors
+    /// If it does not come up again.
+    async fn restart_node_agent(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Makes the workspace's volume larger.
+    ///
+    /// # Errors
+    /// If it does not grow.
+    async fn grow_volume(&self, _workspace: WorkspaceId) -> Result<(), EngineError> {
+        match self.lacks(Power::GrowVolume) {
+            Some(missing) => Err(missing.into()),
+            None => Ok(()),
+        }
+    }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use reprise_gateway::far::Dial;
 use reprise_model::{InstanceId, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -29,17 +31,49 @@ pub const TOOLS_DIR: &str = "/run/reprise/bin";
 /// Where injected files lie inside a workspace.
 pub const START_FILES: &str = "/run/reprise";
 
-/// What every object carries.
+/// Who made an object: what every object carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Labels {
+pub struct Maker {
     /// The run that made it.
     pub run: RunId,
-    /// The workspace it belongs to.
-    pub workspace: WorkspaceId,
     /// When it was made.
     pub created: Timestamp,
     /// The process that made it.
     pub pid: u32,
+    /// The machine that process runs on: an engine may be shared by several.
+    #[serde(default)]
+    pub host: String,
+}
+
+impl Maker {
+    /// This process, on this machine, now.
+    #[must_use]
+    pub fn this(run: RunId) -> Self {
+        Self {
+            run,
+            created: Timestamp::now(),
+            pid: std::process::id(),
+            host: this_host(),
+        }
+    }
+}
+
+/// This machine's name.
+#[must_use]
+pub fn this_host() -> String {
+    nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// What every object of a workspace carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// Who made it.
+    #[serde(flatten)]
+    pub maker: Maker,
+    /// The workspace it belongs to.
+    pub workspace: WorkspaceId,
 }
 
 /// A file or directory of this machine, shown read-only inside the workspace.
@@ -79,15 +113,41 @@ pub struct StartSpec {
     pub mounts: Vec<Mount>,
     /// Files.
     pub files: Vec<InjectedFile>,
+    /// Whether the engine, if it can, starts the instance's processes again by itself when they have ended.
+    #[serde(default)]
+    pub in_place: bool,
+    /// Whether each start bears the same name, as in a StatefulSet, where the engine gives names.
+    #[serde(default)]
+    pub same_name: bool,
 }
 
-/// A socket on which a workspace reaches the gateway.
-#[derive(Debug)]
+/// What not every engine can do to a workspace: asked for before a scenario starts that needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    /// Start again what runs workspaces on their node.
+    RestartNodeAgent,
+    /// Make a volume larger.
+    GrowVolume,
+}
+
+/// How a workspace reaches the gateway.
 pub enum Door {
     /// Opened inside the workspace's own network.
     Tcp(TcpListener),
     /// Mounted into the workspace, where PID 1 forwards the gateway's address to it.
     Unix(UnixListener),
+    /// A host beside the workspace answers in the gateway's place; this is the way to it.
+    Far(Arc<dyn Dial>),
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(listener) => f.debug_tuple("Tcp").field(listener).finish(),
+            Self::Unix(listener) => f.debug_tuple("Unix").field(listener).finish(),
+            Self::Far(_) => f.debug_tuple("Far").finish(),
+        }
+    }
 }
 
 /// The way from a workspace to the gateway. The workspace has no other network than its loopback.
@@ -201,6 +261,23 @@ pub struct Leftover {
     pub kind: LeftoverKind,
     /// The engine's name of it.
     pub name: String,
-    /// Its labels; `None` if they cannot be read.
-    pub labels: Option<Labels>,
+    /// Who made it; `None` if that cannot be read.
+    pub maker: Option<Maker>,
+    /// The workspace it belongs to, if it is one's.
+    pub workspace: Option<WorkspaceId>,
+}
+
+impl Leftover {
+    /// A workspace's object, or one whose labels cannot be read.
+    pub(crate) fn new(kind: LeftoverKind, name: String, labels: Option<Labels>) -> Self {
+        let (maker, workspace) = labels
+            .map(|labels| (labels.maker, labels.workspace))
+            .unzip();
+        Self {
+            kind,
+            name,
+            maker,
+            workspace,
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 mod anthropic_messages;
 mod control;
+pub mod far;
 mod gemini_content;
 mod mask;
 mod openai_chat;

@@ -14,9 +14,12 @@ use bytes::Bytes;
 use futures::stream;
 use reprise_model::{
     Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record, TurnRule,
+    WorkspaceId,
 };
+use serde::{Deserialize, Serialize};
 use tokio::task::AbortHandle;
 
+use crate::far::{Dial, Link, Remote};
 use crate::protocol::{self, Call};
 use crate::{ControlPlane, WireLog, script};
 
@@ -26,7 +29,8 @@ const SESSION_TOKEN: HeaderName = HeaderName::from_static("coder-session-token")
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// What goes wrong with one of the agent's own turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelFault {
     /// An error of the API, such as 429 or 500, instead of the reply.
     Status(u16),
@@ -38,6 +42,8 @@ pub enum ModelFault {
 pub struct Gateway {
     shared: Arc<Shared>,
     servers: Vec<AbortHandle>,
+    /// Where it is served, if not here.
+    link: Option<Link>,
 }
 
 struct Shared {
@@ -64,16 +70,52 @@ impl Gateway {
                 control: ControlPlane::default(),
             }),
             servers: Vec::new(),
+            link: None,
         }
     }
 
     /// Tells which start of the workspace requests belong to from now on.
-    pub fn set_epoch(&self, epoch: u32) {
-        self.shared.epoch.store(epoch, Ordering::SeqCst);
+    ///
+    /// # Errors
+    /// If it is served elsewhere, and that place is not reached any more.
+    pub async fn set_epoch(&self, epoch: u32) -> io::Result<()> {
+        self.here_epoch(epoch);
+        match &self.link {
+            Some(link) => link.set_epoch(epoch).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes the agent's next turns go wrong, one fault each.
-    pub fn break_turns(&self, faults: impl IntoIterator<Item = ModelFault>) {
+    ///
+    /// # Errors
+    /// If it is served elsewhere, and that place is not reached any more.
+    pub async fn break_turns(&self, faults: Vec<ModelFault>) -> io::Result<()> {
+        match &self.link {
+            Some(link) => link.break_turns(faults).await,
+            None => {
+                self.here_break(faults);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until everything that has crossed the wire is recorded.
+    ///
+    /// # Errors
+    /// If it is served elsewhere, and that place is not reached any more.
+    pub async fn flush(&self) -> io::Result<()> {
+        match &self.link {
+            Some(link) => link.flush().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn here_epoch(&self, epoch: u32) {
+        self.shared.epoch.store(epoch, Ordering::SeqCst);
+    }
+
+    pub(crate) fn here_break(&self, faults: Vec<ModelFault>) {
         let mut planned = self.shared.faults();
         planned.clear();
         planned.extend(faults);
@@ -108,9 +150,7 @@ impl Gateway {
             // Only a matter of speed.
             let _ = stream.set_nodelay(true);
         });
-        let router = self.router();
-        let server = tokio::spawn(async move { axum::serve(listener, router).await });
-        self.servers.push(server.abort_handle());
+        self.serve(listener);
         Ok(())
     }
 
@@ -120,11 +160,29 @@ impl Gateway {
     /// If the socket cannot be used.
     pub fn serve_unix(&mut self, listener: std::os::unix::net::UnixListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
-        let listener = tokio::net::UnixListener::from_std(listener)?;
+        self.serve(tokio::net::UnixListener::from_std(listener)?);
+        Ok(())
+    }
+
+    /// Has a [`far::Host`](crate::far::Host) answer in this gateway's place, until this one is dropped.
+    pub fn serve_far(&mut self, workspace: WorkspaceId, dial: Arc<dyn Dial>) {
+        let remote = Remote {
+            workspace,
+            book: self.shared.book,
+            rule: self.shared.rule,
+            wire: self.shared.wire.clone(),
+        };
+        self.link = Some(Link::open(dial, remote));
+    }
+
+    pub(crate) fn serve<L>(&mut self, listener: L)
+    where
+        L: axum::serve::Listener,
+        L::Addr: std::fmt::Debug,
+    {
         let router = self.router();
         let server = tokio::spawn(async move { axum::serve(listener, router).await });
         self.servers.push(server.abort_handle());
-        Ok(())
     }
 }
 

@@ -91,6 +91,14 @@ impl WireLog {
         self.changes.subscribe()
     }
 
+    /// The wire is not recorded any more.
+    pub(crate) fn lost(&self, error: &io::Error) {
+        self.lock()
+            .trouble
+            .get_or_insert_with(|| format!("the gateway's host was lost: {error}"));
+        self.changes.send_modify(|count| *count += 1);
+    }
+
     pub(crate) fn now(&self) -> Stamp {
         self.sink.now()
     }

@@ -276,11 +276,15 @@ async fn every_api_can_refuse_and_break_off() {
     let bench = bench();
     let prompt = bench.book.nonce(Mark::Prompt);
     for (path, body, end) in turns(&prompt) {
-        bench.gateway.break_turns([
-            ModelFault::Status(429),
-            ModelFault::Status(500),
-            ModelFault::BrokenStream,
-        ]);
+        bench
+            .gateway
+            .break_turns(vec![
+                ModelFault::Status(429),
+                ModelFault::Status(500),
+                ModelFault::BrokenStream,
+            ])
+            .await
+            .expect("it is served here");
         for status in [429, 500] {
             let (got, reply) = bench.post(path, body.to_string()).await;
             assert_eq!(got, status, "{path}");

@@ -150,3 +150,18 @@ pub enum AgentEvent {
         message: String,
     },
 }
+
+/// A command for the workspace-agent to run: the first line of its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errand {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Environment beside the workspace-agent's.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Where it starts, if not where the workspace-agent does.
+    pub cwd: Option<String>,
+    /// How many bytes after this line are the command's input.
+    #[serde(default)]
+    pub input: u64,
+}

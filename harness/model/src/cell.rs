@@ -20,6 +20,8 @@ pub enum EngineKind {
     Sandbox,
     /// Containers of a Docker daemon.
     Docker,
+    /// Pods of a Kubernetes cluster.
+    Kubernetes,
 }
 
 impl fmt::Display for EngineKind {
@@ -27,6 +29,7 @@ impl fmt::Display for EngineKind {
         f.pad(match self {
             Self::Sandbox => "sandbox",
             Self::Docker => "docker",
+            Self::Kubernetes => "kubernetes",
         })
     }
 }

@@ -17,7 +17,7 @@ mod verdict;
 mod wire;
 
 pub use act::Act;
-pub use agent_protocol::{AgentEvent, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
+pub use agent_protocol::{AgentEvent, Errand, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};
 pub use event::Event;

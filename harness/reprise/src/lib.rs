@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod cli;
+mod gateway_role;
 pub mod matrix;
 pub mod module;
 pub mod record;

@@ -29,6 +29,10 @@ pub fn main() -> ExitCode {
     match (args.get(1).and_then(|arg| arg.to_str()), args.get(2)) {
         (Some(sandbox::WORLD_ROLE), Some(dir)) => sandbox::world_main(Path::new(dir)),
         (Some(sandbox::ENTER_ROLE), Some(order)) => sandbox::enter_main(&order.to_string_lossy()),
+        (Some("gateway"), role) => crate::gateway_role::main(
+            role.and_then(|role| role.to_str()),
+            args.get(3).map(Path::new),
+        ),
         (Some("workspace-agent"), _) => workspace_agent::main(args.into_iter().skip(1)),
         _ => crate::cli::main(args),
     }

@@ -16,7 +16,7 @@ use reprise_model::{AgentEvent, InitSpec, ScriptId, ScriptPhase};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::forward;
+use crate::forward::{self, Outside};
 use crate::home;
 use crate::probe;
 use crate::reaper;
@@ -76,7 +76,7 @@ struct Init {
 
 pub(crate) fn main(
     path: &Path,
-    forwarding: Option<(SocketAddr, PathBuf)>,
+    forwarding: Option<(SocketAddr, Outside)>,
 ) -> Result<(), InitError> {
     let text = fs::read(path).map_err(|source| InitError::Unreadable {
         path: path.to_owned(),

@@ -7,23 +7,29 @@
 
 mod coder;
 mod configure;
+mod crash;
+mod errand;
 mod forward;
 mod home;
 mod init;
+mod install;
 mod marks;
 mod mcp;
+mod plain;
 mod probe;
 mod reaper;
 mod request;
 mod script;
 mod sqlite;
 mod sync;
+mod walls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use forward::Outside;
 
 pub use coder::main as coder_main;
 pub use probe::{ProbeError, probe};
@@ -48,9 +54,39 @@ enum Role {
         /// An address of this workspace's loopback that leads outside
         #[arg(long, requires = "forward_to")]
         forward_from: Option<SocketAddr>,
-        /// The socket it leads to
+        /// Where it leads: a socket, or tcp://ADDRESS:PORT/WORKSPACE
         #[arg(long, requires = "forward_from")]
-        forward_to: Option<PathBuf>,
+        forward_to: Option<Outside>,
+    },
+    /// Put this program below DIR, and unpack there what a start needs
+    Install {
+        /// Where it is fetched: a URL
+        #[arg(long)]
+        from: String,
+        /// The directory
+        #[arg(long)]
+        into: PathBuf,
+        /// Another name of this program
+        #[arg(long = "name")]
+        names: Vec<String>,
+        /// What to fetch
+        #[arg(long = "fetch")]
+        keys: Vec<String>,
+    },
+    /// Run the command that standard input names
+    Errand,
+    /// Print whether OPEN is reached from here, and whether SHUT is, as JSON
+    TryWalls {
+        /// A URL that must be reached
+        open: String,
+        /// A URL that must not be
+        shut: String,
+    },
+    /// End every process of this workspace at once
+    Crash {
+        /// By taking all its memory
+        #[arg(long)]
+        by_memory: bool,
     },
     /// Print what lies below DIR, as JSON
     Probe {
@@ -102,6 +138,24 @@ where
             forward_from,
             forward_to,
         } => init::main(&file, forward_from.zip(forward_to)).map_err(|error| error.to_string()),
+        Role::Install {
+            from,
+            into,
+            names,
+            keys,
+        } => install::main(&from, &into, &names, &keys).map_err(|error| error.to_string()),
+        Role::Errand => match errand::main() {
+            Ok(code) => return ExitCode::from(code),
+            Err(error) => {
+                eprintln!("workspace-agent: {error}");
+                // As a shell has it for a command that is not there.
+                return ExitCode::from(127);
+            }
+        },
+        Role::TryWalls { open, shut } => {
+            walls::main(&open, &shut).map_err(|error| error.to_string())
+        }
+        Role::Crash { by_memory } => crash::ask(by_memory).map_err(|error| error.to_string()),
         Role::Probe { dir } => probe::main(&dir).map_err(|error| error.to_string()),
         Role::Request {
             method,

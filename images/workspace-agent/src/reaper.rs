@@ -8,6 +8,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::crash;
 use crate::init::Notice;
 
 /// The signals PID 1 takes itself. Blocked in every thread; children start with none blocked, which the
@@ -17,6 +18,8 @@ pub(crate) fn block_signals() -> Result<SigSet, Errno> {
     signals.add(Signal::SIGCHLD);
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
+    signals.add(crash::END);
+    signals.add(crash::DEVOUR);
     signals.thread_block()?;
     Ok(signals)
 }
@@ -30,6 +33,7 @@ pub(crate) fn watch(signals: SigSet, notices: Sender<Notice>) {
                     reap(&notices);
                     continue;
                 }
+                Ok(signal @ (crash::END | crash::DEVOUR)) => crash::obey(signal),
                 Ok(signal) => Notice::AskedToStop(signal),
                 Err(_) => continue,
             };

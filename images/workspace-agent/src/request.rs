@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use thiserror::Error;
 
+use crate::plain;
+
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub enum RequestError {
@@ -26,11 +28,7 @@ pub(crate) fn main(method: &str, url: &str, timeout: u64) -> Result<(), RequestE
         .map_err(|_| RequestError::Method(method.to_owned()))?;
     let mut body = Vec::new();
     io::stdin().read_to_end(&mut body)?;
-    let client = reqwest::blocking::Client::builder()
-        .no_proxy()
-        .timeout(Duration::from_secs(timeout))
-        .build()
-        .map_err(RequestError::Client)?;
+    let client = plain::client(Some(Duration::from_secs(timeout))).map_err(RequestError::Client)?;
     let mut request = client.request(method, url);
     if !body.is_empty() {
         request = request

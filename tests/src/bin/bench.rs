@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use reprise_engine::docker::Docker;
 use reprise_engine::sandbox::Sandbox;
 use reprise_engine::{
-    Engine, Exec, InjectedFile, Labels, Mount, START_FILES, StartSpec, Started, TOOLS_DIR,
+    Engine, Exec, InjectedFile, Labels, Maker, Mount, START_FILES, StartSpec, Started, TOOLS_DIR,
 };
 use reprise_gateway::{Gateway, Masker, Sink, WireLog};
 use reprise_model::{InitSpec, Mark, NonceBook, RunId, Stamp, WorkspaceId};
@@ -80,15 +80,15 @@ fn spec(program: &Path, labels: &Labels, gateway: std::net::SocketAddr) -> Start
             name: "spec.json".to_owned(),
             content: serde_json::to_string(&init).expect("a spec is JSON"),
         }],
+        in_place: false,
+        same_name: false,
     }
 }
 
 fn labels() -> Labels {
     Labels {
-        run: RunId::draw(),
+        maker: Maker::this(RunId::draw()),
         workspace: WorkspaceId::draw(),
-        created: jiff::Timestamp::now(),
-        pid: std::process::id(),
     }
 }
 

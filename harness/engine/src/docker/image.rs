@@ -4,7 +4,7 @@
 //! package mirror, which needs root. Its tag names the recipe, so a changed recipe is a new image.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use bollard::Docker as Client;
@@ -13,35 +13,14 @@ use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuil
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use nix::unistd::geteuid;
-use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio_util::io::SyncIoBridge;
 
+use crate::images::{DOCKERFILE, PACKAGES, SETUP, WORKSPACE, workspace_image, workspace_tag};
 use crate::{EngineError, Progress, TOOLS_DIR};
 
-const DOCKERFILE: &str = include_str!("../../../../images/base/Dockerfile");
-const SETUP: &str = include_str!("../../../../images/base/setup.sh");
-const PACKAGES: &str = include_str!("../../../../images/base/packages.txt");
-
-const NAME: &str = "reprise/workspace";
 const SUITE: &str = "bookworm";
-
-fn version() -> String {
-    let mut recipe = Sha256::new();
-    for part in [DOCKERFILE, SETUP, PACKAGES] {
-        recipe.update(part);
-    }
-    recipe.finalize()[..6]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// The image's name with its tag.
-pub(super) fn tag() -> String {
-    format!("{NAME}:{}", version())
-}
 
 fn failed(why: impl std::fmt::Display) -> EngineError {
     EngineError::Image(why.to_string())
@@ -49,7 +28,7 @@ fn failed(why: impl std::fmt::Display) -> EngineError {
 
 /// Builds the image if the daemon does not have it.
 pub(super) async fn ensure(client: &Client, progress: Progress<'_>) -> Result<(), EngineError> {
-    if client.inspect_image(&tag()).await.is_ok() {
+    if client.inspect_image(&workspace_image()).await.is_ok() {
         return Ok(());
     }
     progress("building the base image from images/base/Dockerfile");
@@ -86,7 +65,10 @@ async fn build(client: &Client) -> Result<(), EngineError> {
             .map_err(failed)?;
     }
     let tar = tar.into_inner().map_err(failed)?;
-    let options = BuildImageOptionsBuilder::new().t(&tag()).rm(true).build();
+    let options = BuildImageOptionsBuilder::new()
+        .t(&workspace_image())
+        .rm(true)
+        .build();
     let body = bollard::body_full(tar.into());
     built(client.build_image(options, None, Some(body))).await
 }
@@ -161,13 +143,14 @@ pub(super) async fn layer(
     let (reader, writer) = tokio::io::duplex(256 * 1024);
     let dockerfile = format!(
         "FROM {}\nCOPY --chown=root:root files/ /\nENV PATH={TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
-        self::tag()
+        workspace_image()
     );
     let directories = directories.clone();
     let programs = programs.to_vec();
     let packing = tokio::task::spawn_blocking(move || {
         let mut tar = tar::Builder::new(SyncIoBridge::new(writer));
         tar.follow_symlinks(false);
+        tar.sparse(false);
         let mut text = |name: &str, content: &str, mode: u32| {
             let mut header = tar::Header::new_gnu();
             header.set_size(content.len() as u64);
@@ -192,6 +175,31 @@ pub(super) async fn layer(
         .map_err(failed)
 }
 
+/// Makes an image of nothing but a program, which is what it runs.
+pub(super) async fn program(client: &Client, tag: &str, program: &Path) -> Result<(), EngineError> {
+    let dockerfile = "FROM scratch\nCOPY reprise /reprise\nENTRYPOINT [\"/reprise\"]\n";
+    let (reader, writer) = tokio::io::duplex(256 * 1024);
+    let program = program.to_owned();
+    let packing = tokio::task::spawn_blocking(move || {
+        let mut tar = tar::Builder::new(SyncIoBridge::new(writer));
+        // Docker does not read GNU's form of files with holes.
+        tar.sparse(false);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(dockerfile.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, "Dockerfile", dockerfile.as_bytes())?;
+        tar.append_path_with_name(&program, "reprise")?;
+        tar.into_inner()?.shutdown()
+    });
+    let options = BuildImageOptionsBuilder::new().t(tag).rm(true).build();
+    let body = bollard::body_try_stream(pieces(reader));
+    built(client.build_image(options, None, Some(body))).await?;
+    packing
+        .await
+        .expect("packing does not panic")
+        .map_err(failed)
+}
+
 async fn import(client: &Client, root: PathBuf) -> Result<(), EngineError> {
     let mut tar = Command::new("tar")
         .arg("-C")
@@ -204,8 +212,8 @@ async fn import(client: &Client, root: PathBuf) -> Result<(), EngineError> {
     let stdout = tar.stdout.take().expect("it was asked for");
     let options = CreateImageOptionsBuilder::new()
         .from_src("-")
-        .repo(NAME)
-        .tag(&version())
+        .repo(WORKSPACE)
+        .tag(&workspace_tag())
         .changes(vec![
             "USER coder".to_owned(),
             "WORKDIR /home/coder".to_owned(),

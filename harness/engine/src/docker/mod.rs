@@ -109,6 +109,37 @@ impl Docker {
     ) -> Result<(), EngineError> {
         image::layer(&self.client, tag, directories, programs).await
     }
+
+    /// Makes the image of `program` alone, under `tag`, if the daemon does not have it.
+    ///
+    /// # Errors
+    /// If the daemon does not build it.
+    pub async fn program_image(
+        &self,
+        tag: &str,
+        program: &std::path::Path,
+    ) -> Result<(), EngineError> {
+        if self.client.inspect_image(tag).await.is_ok() {
+            return Ok(());
+        }
+        image::program(&self.client, tag, program).await
+    }
+
+    /// Gives an image a second name.
+    ///
+    /// # Errors
+    /// If the daemon does not have it.
+    pub async fn tag(&self, image: &str, name: &str) -> Result<(), EngineError> {
+        let (repository, tag) = name.rsplit_once(':').unwrap_or((name, "latest"));
+        let options = bollard::query_parameters::TagImageOptionsBuilder::new()
+            .repo(repository)
+            .tag(tag)
+            .build();
+        self.client
+            .tag_image(image, Some(options))
+            .await
+            .map_err(EngineError::docker(format!("name {image} {name}")))
+    }
 }
 
 #[async_trait]
@@ -309,11 +340,7 @@ impl Engine for Docker {
 
     async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
         for leftover in self.leftovers().await? {
-            let ours = leftover
-                .labels
-                .as_ref()
-                .is_some_and(|labels| labels.workspace == workspace);
-            if ours {
+            if leftover.workspace == Some(workspace) {
                 self.remove(&leftover).await?;
             }
         }
@@ -333,11 +360,9 @@ impl Engine for Docker {
             .map_err(EngineError::docker("list containers"))?;
         found.extend(containers.into_iter().filter_map(|container| {
             let name = container.names?.into_iter().next()?;
-            Some(Leftover {
-                kind: LeftoverKind::Instance,
-                name: name.trim_start_matches('/').to_owned(),
-                labels: read_labels(container.labels.as_ref()),
-            })
+            let name = name.trim_start_matches('/').to_owned();
+            let labels = read_labels(container.labels.as_ref());
+            Some(Leftover::new(LeftoverKind::Instance, name, labels))
         }));
         found.extend(self.routes.leftovers()?);
         let options = ListVolumesOptionsBuilder::new()
@@ -348,17 +373,10 @@ impl Engine for Docker {
             .list_volumes(Some(options))
             .await
             .map_err(EngineError::docker("list volumes"))?;
-        found.extend(
-            volumes
-                .volumes
-                .into_iter()
-                .flatten()
-                .map(|volume| Leftover {
-                    kind: LeftoverKind::Volume,
-                    labels: read_labels(Some(&volume.labels)),
-                    name: volume.name,
-                }),
-        );
+        found.extend(volumes.volumes.into_iter().flatten().map(|volume| {
+            let labels = read_labels(Some(&volume.labels));
+            Leftover::new(LeftoverKind::Volume, volume.name, labels)
+        }));
         found.sort_by_key(|leftover| leftover.kind);
         Ok(found)
     }

@@ -12,7 +12,8 @@ use bollard::query_parameters::{
 use futures::StreamExt;
 use reprise_model::WorkspaceId;
 
-use super::{Docker, image, routes};
+use super::{Docker, routes};
+use crate::images::workspace_image;
 use crate::{EngineError, Labels, START_FILES, StartSpec, USER};
 
 /// The label that holds an object's [`Labels`] as JSON; whoever has it is Reprise's.
@@ -52,7 +53,7 @@ impl Docker {
         let body = ContainerCreateBody {
             hostname: Some(spec.hostname.clone()),
             user: Some(USER.to_owned()),
-            image: Some(image::tag()),
+            image: Some(workspace_image()),
             entrypoint: Some(vec![program.clone()]),
             cmd: Some([args, &routes::forwarding(spec.gateway)].concat()),
             env: Some(

@@ -71,11 +71,9 @@ impl Routes {
         Ok(entries
             .filter_map(Result::ok)
             .filter_map(|entry| {
-                Some(Leftover {
-                    kind: LeftoverKind::Route,
-                    labels: labels_in(&entry.path()),
-                    name: entry.file_name().into_string().ok()?,
-                })
+                let name = entry.file_name().into_string().ok()?;
+                let labels = labels_in(&entry.path());
+                Some(Leftover::new(LeftoverKind::Route, name, labels))
             })
             .collect())
     }

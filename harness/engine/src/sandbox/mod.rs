@@ -277,10 +277,7 @@ impl Engine for Sandbox {
 
     async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
         for leftover in self.store.leftovers()? {
-            let ours = leftover
-                .labels
-                .as_ref()
-                .is_some_and(|labels| labels.workspace == workspace);
+            let ours = leftover.workspace == Some(workspace);
             if ours && leftover.kind == LeftoverKind::Instance {
                 self.kill(&InstanceId(leftover.name)).await?;
             }

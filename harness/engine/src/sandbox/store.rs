@@ -147,20 +147,16 @@ impl Store {
         let mut found: Vec<Leftover> = self
             .instances()?
             .into_iter()
-            .map(|(instance, record)| Leftover {
-                kind: LeftoverKind::Instance,
-                labels: record
+            .map(|(instance, record)| {
+                let labels = record
                     .map(|record| record.labels)
-                    .or_else(|| self.plan(&instance).ok().map(|plan| plan.spec.labels)),
-                name: instance.0,
+                    .or_else(|| self.plan(&instance).ok().map(|plan| plan.spec.labels));
+                Leftover::new(LeftoverKind::Instance, instance.0, labels)
             })
             .collect();
         for name in names(&self.root.join("volumes"))? {
-            found.push(Leftover {
-                kind: LeftoverKind::Volume,
-                labels: read(&self.volume(&name).join("labels.json")).ok(),
-                name,
-            });
+            let labels = read(&self.volume(&name).join("labels.json")).ok();
+            found.push(Leftover::new(LeftoverKind::Volume, name, labels));
         }
         Ok(found)
     }

@@ -68,6 +68,8 @@ pub(super) enum EngineArg {
     Sandbox,
     /// Containers of a Docker daemon
     Docker,
+    /// Pods of a Kubernetes cluster
+    Kubernetes,
 }
 
 impl From<EngineArg> for EngineKind {
@@ -75,6 +77,7 @@ impl From<EngineArg> for EngineKind {
         match arg {
             EngineArg::Sandbox => Self::Sandbox,
             EngineArg::Docker => Self::Docker,
+            EngineArg::Kubernetes => Self::Kubernetes,
         }
     }
 }
@@ -104,6 +107,30 @@ fn setting(typed: &str) -> Result<(String, serde_json::Value), String> {
         .ok_or("write NAME=VALUE, such as continue=true")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((name.to_owned(), value))
+}
+
+/// Which cluster, and how workspaces look there.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "With --engine kubernetes")]
+pub(super) struct ClusterArgs {
+    /// The kubeconfig [default: KUBECONFIG's, or your own]
+    #[arg(long, value_name = "PATH")]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// Its context [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub(super) context: Option<String>,
+    /// The namespace to work in [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    pub(super) namespace: Option<String>,
+    /// The storage class of workspaces' volumes [default: the cluster's]
+    #[arg(long, value_name = "NAME")]
+    pub(super) storage_class: Option<String>,
+    /// The size of workspaces' volumes [default: 1Gi]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) storage_size: Option<String>,
+    /// The registry from which the cluster pulls reprise's images [default: none, its nodes have them]
+    #[arg(long, value_name = "REGISTRY")]
+    pub(super) image_registry: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +198,8 @@ pub(super) struct RunArgs {
     /// Scenarios and profiles in place of those that come with reprise
     #[arg(long, value_name = "DIR")]
     pub(super) catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -273,6 +302,12 @@ pub(super) enum ImagesCommand {
     Build {
         /// Agents; all that come from package registries where none is named
         agents: Vec<String>,
+        /// Make the two images that the kubernetes engine needs instead: the workspaces' and this program's
+        #[arg(long, conflicts_with = "agents")]
+        cluster: bool,
+        /// The registry that their names shall begin with, for `docker push`
+        #[arg(long, value_name = "REGISTRY", requires = "cluster")]
+        image_registry: Option<String>,
     },
     /// Move the pins of a lock file to the newest versions
     Update {
@@ -289,6 +324,11 @@ pub(super) struct DoctorArgs {
     /// Obtain what is missing: download, build, make the base image
     #[arg(long)]
     pub(super) obtain: bool,
+    /// Look at this engine, too: kubernetes is looked at only where it is asked for
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
     /// Where AgentAPI's sources come from [default: its public repository]
     #[arg(
         long,
@@ -307,6 +347,11 @@ pub(super) struct GcArgs {
     /// Only tell what would be removed
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Look at this engine only [default: sandbox and docker]
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

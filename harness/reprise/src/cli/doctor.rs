@@ -3,9 +3,9 @@
 
 use reprise_engine::Engine;
 use reprise_engine::sandbox::Sandbox;
-use reprise_model::Layer;
+use reprise_model::{Layer, RunId};
 
-use super::args::DoctorArgs;
+use super::args::{DoctorArgs, EngineArg};
 use super::{Exit, Failure, places};
 use crate::agent;
 use crate::scenario::Catalogue;
@@ -19,6 +19,29 @@ pub(super) fn main(args: &DoctorArgs) -> Result<Exit, Failure> {
 fn say(good: bool, name: &str, what: &str) {
     let mark = if good { "ok     " } else { "missing" };
     anstream::println!("  {mark}  {name}: {what}");
+}
+
+/// The cluster's version, if this user may do there what the engine does.
+async fn cluster(args: &DoctorArgs) -> Result<String, String> {
+    let kubernetes = places::kubernetes(&args.cluster, RunId::draw())
+        .await
+        .map_err(|failure| failure.report.to_string())?;
+    let denied = kubernetes
+        .denied()
+        .await
+        .map_err(|error| with_causes(&error))?;
+    let namespace = kubernetes.namespace();
+    if !denied.is_empty() {
+        return Err(format!(
+            "you may not {} in namespace {namespace} (ci/kubernetes/rbac.yaml grants it)",
+            denied.join(", ")
+        ));
+    }
+    let version = kubernetes
+        .version()
+        .await
+        .map_err(|error| with_causes(&error))?;
+    Ok(format!("{version}, namespace {namespace}"))
 }
 
 async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
@@ -50,7 +73,11 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         Err(missing) => Err(missing.to_string()),
     };
     let mut engines = 0;
-    for (name, outcome) in [("sandbox", sandbox), ("docker", docker)] {
+    let mut found = vec![("sandbox", sandbox), ("docker", docker)];
+    if args.engine == Some(EngineArg::Kubernetes) {
+        found.push(("kubernetes", cluster(args).await));
+    }
+    for (name, outcome) in found {
         engines += usize::from(outcome.is_ok());
         match outcome {
             Ok(version) => say(true, name, &version),

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use reprise_engine::{Engine, Labels};
+use std::sync::Arc;
+
+use reprise_engine::{Engine, Maker, this_host};
+
+use reprise_model::RunId;
 
 use super::args::GcArgs;
 use super::{Exit, Failure, places};
@@ -12,22 +16,34 @@ pub(super) fn main(args: &GcArgs) -> Result<Exit, Failure> {
     places::runtime()?.block_on(collect(args))
 }
 
-/// Whether the process that made an object still runs. A number that was given away since belongs to another program.
-fn maker_lives(labels: &Labels) -> bool {
-    let proc = Path::new("/proc").join(labels.pid.to_string());
+/// Whether the process that made an object still runs. A number that was given away since belongs to another program, and of
+/// another machine's processes nothing is known here.
+fn maker_lives(maker: &Maker) -> bool {
+    if !maker.host.is_empty() && maker.host != this_host() {
+        return true;
+    }
+    let proc = Path::new("/proc").join(maker.pid.to_string());
     let is_this_program = std::fs::read_link(proc.join("exe"))
         .ok()
         .and_then(|exe| Some(exe.file_name()?.to_string_lossy().starts_with("reprise")))
         .unwrap_or(false);
-    labels.pid != std::process::id() && is_this_program
+    maker.pid != std::process::id() && is_this_program
 }
 
 async fn collect(args: &GcArgs) -> Result<Exit, Failure> {
-    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(places::sandbox()?)];
-    match places::docker().await {
-        Ok(docker) => engines.push(Box::new(docker)),
-        Err(missing) => eprintln!("docker is not looked at: {missing}"),
-    }
+    let engines: Vec<Arc<dyn Engine>> = match args.engine {
+        Some(engine) => {
+            vec![places::engine(Some(engine.into()), &args.cluster, RunId::draw()).await?]
+        }
+        None => {
+            let mut engines: Vec<Arc<dyn Engine>> = vec![Arc::new(places::sandbox()?)];
+            match places::docker().await {
+                Ok(docker) => engines.push(Arc::new(docker)),
+                Err(missing) => eprintln!("docker is not looked at: {missing}"),
+            }
+            engines
+        }
+    };
     let (mut removed, mut kept, mut failed) = (0, 0, 0);
     for engine in engines {
         let leftovers = engine.leftovers().await.map_err(|error| {
@@ -38,7 +54,7 @@ async fn collect(args: &GcArgs) -> Result<Exit, Failure> {
         })?;
         for leftover in leftovers {
             let name = format!("{} {} {}", engine.kind(), leftover.kind, leftover.name);
-            if !args.all && leftover.labels.as_ref().is_some_and(maker_lives) {
+            if !args.all && leftover.maker.as_ref().is_some_and(maker_lives) {
                 kept += 1;
                 println!("in use: {name}");
             } else if args.dry_run {

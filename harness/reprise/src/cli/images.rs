@@ -9,12 +9,17 @@ use crate::agent;
 use crate::scenario::{AgentProfile, Catalogue, Install};
 use crate::tools::{AgentsLock, Cache, Tools, newest};
 use crate::workspace::with_causes;
-use reprise_engine::Engine;
+use reprise_engine::{Engine, EngineError, images as image_names};
 use reprise_model::{Layer, Subject};
 
 pub(super) fn main(command: &ImagesCommand) -> Result<Exit, Failure> {
     match command {
-        ImagesCommand::Build { agents } => places::runtime()?.block_on(build(agents)),
+        ImagesCommand::Build {
+            cluster: true,
+            image_registry,
+            ..
+        } => places::runtime()?.block_on(build_for_cluster(image_registry.as_deref())),
+        ImagesCommand::Build { agents, .. } => places::runtime()?.block_on(build(agents)),
         ImagesCommand::Update { packages, lock } => {
             places::runtime()?.block_on(update(packages, lock))
         }
@@ -71,6 +76,35 @@ async fn build(names: &[String]) -> Result<Exit, Failure> {
             .await
             .map_err(|error| Failure::message(Exit::Io, with_causes(&error)))?;
         println!("{tag}");
+    }
+    Ok(Exit::Pass)
+}
+
+/// Makes what a cluster's pods run, and prints its names.
+async fn build_for_cluster(registry: Option<&str>) -> Result<Exit, Failure> {
+    let failed = |error: EngineError| Failure::message(Exit::Io, with_causes(&error));
+    let docker = places::docker()
+        .await
+        .map_err(|missing| Failure::message(Exit::Unavailable, missing))?;
+    docker
+        .prepare(&|what| eprintln!("preparing: {what}"))
+        .await
+        .map_err(failed)?;
+    let program = places::program()?;
+    let of_program = image_names::program_image(&program).map_err(failed)?;
+    docker
+        .program_image(&of_program, &program)
+        .await
+        .map_err(failed)?;
+    for image in [image_names::workspace_image(), of_program] {
+        let name = image_names::in_registry(registry, &image);
+        if registry.is_some() {
+            docker.tag(&image, &name).await.map_err(failed)?;
+        }
+        println!("{name}");
+    }
+    if registry.is_some() {
+        eprintln!("push them with `docker push`, and give --image-registry to `reprise run`");
     }
     Ok(Exit::Pass)
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprise_engine::docker::Docker;
+use reprise_engine::kubernetes::{Kubernetes, Place, Shape};
 use reprise_engine::sandbox::Sandbox;
 use reprise_engine::{Engine, Missing};
-use reprise_model::EngineKind;
+use reprise_model::{EngineKind, RunId};
 
+use super::args::ClusterArgs;
 use super::{Exit, Failure};
 
 /// The user's state: `REPRISE_STATE`, or `reprise` in the user's state directory.
@@ -41,11 +43,39 @@ pub(super) async fn docker() -> Result<Docker, Missing> {
     Docker::connect(state().join("docker")).await
 }
 
+/// How workspaces look in a cluster.
+pub(super) fn shape(args: &ClusterArgs) -> Shape {
+    let usual = Shape::default();
+    Shape {
+        storage_class: args.storage_class.clone(),
+        storage: args.storage_size.clone().unwrap_or(usual.storage),
+        registry: args.image_registry.clone(),
+        ..usual
+    }
+}
+
+/// The cluster's engine; what it makes belongs to `run`.
+pub(super) async fn kubernetes(args: &ClusterArgs, run: RunId) -> Result<Kubernetes, Failure> {
+    let place = Place {
+        kubeconfig: args.kubeconfig.clone(),
+        context: args.context.clone(),
+        namespace: args.namespace.clone(),
+    };
+    Kubernetes::connect(&place, shape(args), program()?, run)
+        .await
+        .map_err(|missing| Failure::message(Exit::Unavailable, missing))
+}
+
 /// The engine asked for, or the best there is.
-pub(super) async fn engine(wanted: Option<EngineKind>) -> Result<Arc<dyn Engine>, Failure> {
+pub(super) async fn engine(
+    wanted: Option<EngineKind>,
+    cluster: &ClusterArgs,
+    run: RunId,
+) -> Result<Arc<dyn Engine>, Failure> {
     let unavailable = |missing: Missing| Failure::message(Exit::Unavailable, missing);
     match wanted {
         Some(EngineKind::Docker) => Ok(Arc::new(docker().await.map_err(unavailable)?)),
+        Some(EngineKind::Kubernetes) => Ok(Arc::new(kubernetes(cluster, run).await?)),
         Some(EngineKind::Sandbox) => {
             Sandbox::check().map_err(unavailable)?;
             Ok(Arc::new(sandbox()?))

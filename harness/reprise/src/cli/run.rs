@@ -135,8 +135,8 @@ fn requires(required: &[String], cell: &Cell) -> bool {
 }
 
 async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
-    let engine = places::engine(args.engine.map(Into::into)).await?;
     let id = RunId::draw();
+    let engine = places::engine(args.engine.map(Into::into), &args.cluster, id).await?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let short = id.to_string()[..8].to_owned();
     let directory = args.runs.join(format!("{stamp}-{short}"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprise_engine::Labels;
+use reprise_engine::{Labels, Maker};
 use reprise_gateway::{Gateway, Masker, WireLog};
 use reprise_model::{
     Act, Cell, CellResult, Closing, Event, FORMAT, Header, Judgement, LogTail, NonceBook, Outcome,
@@ -135,10 +135,8 @@ async fn record_cell(
 ) -> Result<(), RecordError> {
     let book = NonceBook::draw();
     let labels = Labels {
-        run: run.id,
+        maker: Maker::this(run.id),
         workspace: WorkspaceId::draw(),
-        created: jiff::Timestamp::now(),
-        pid: std::process::id(),
     };
     let mut versions = ready.installed.versions.clone();
     let engine = run

@@ -136,6 +136,15 @@ impl Run {
                 }
             }
         }
+        if !self.keep
+            && let Err(error) = self.engine.close().await
+        {
+            let what = format!(
+                "what belongs to the run alone was not removed (`reprise gc` does it): {}",
+                with_causes(&error)
+            );
+            watch(Event::Preparing { what });
+        }
         outcome.cancelled = self.cancel.is_cancelled();
         watch(Event::RunEnded {
             cancelled: outcome.cancelled,

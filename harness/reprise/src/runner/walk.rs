@@ -257,7 +257,12 @@ impl Walker<'_> {
                 ModelFailure::ServerError => ModelFault::Status(500),
                 ModelFailure::BrokenStream => ModelFault::BrokenStream,
             });
-            walker.workspace.gateway().break_turns(faults);
+            walker
+                .workspace
+                .gateway()
+                .break_turns(faults.collect())
+                .await
+                .map_err(WorkspaceError::Gateway)?;
             Ok(Outcome::Ok)
         })
         .await

@@ -15,7 +15,7 @@ use reprise_engine::{
     START_FILES, StartSpec, Started, TOOLS_DIR,
 };
 use reprise_gateway::Gateway;
-use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot};
+use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot, WorkspaceId};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -85,8 +85,12 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Has the gateway serve a workspace's door to it.
-fn open(gateway: &mut Gateway, door: Door) -> Result<(), WorkspaceError> {
+fn open(gateway: &mut Gateway, workspace: WorkspaceId, door: Door) -> Result<(), WorkspaceError> {
     match door {
+        Door::Far(dial) => {
+            gateway.serve_far(workspace, dial);
+            Ok(())
+        }
         Door::Tcp(listener) => gateway.serve_tcp(listener),
         Door::Unix(listener) => gateway.serve_unix(listener),
     }
@@ -112,6 +116,10 @@ pub struct StartPlan {
     pub files: BTreeMap<String, String>,
     /// What of the home is left for this start, if not all of it.
     pub keep_only: Option<Vec<String>>,
+    /// Whether an engine that can may start its processes again by itself.
+    pub in_place: bool,
+    /// Whether each start bears the same name, where the engine gives names.
+    pub same_name: bool,
 }
 
 /// One workspace.
@@ -151,7 +159,7 @@ impl Workspace {
         engine.prepare(progress).await?;
         let route = engine.create(&labels, port).await?;
         if let Some(door) = route.door {
-            open(&mut gateway, door)?;
+            open(&mut gateway, labels.workspace, door)?;
         }
         Ok(Self {
             engine,
@@ -187,7 +195,10 @@ impl Workspace {
         plan: StartPlan,
         limit: Duration,
     ) -> Result<Starting, WorkspaceError> {
-        self.gateway.set_epoch(epoch);
+        self.gateway
+            .set_epoch(epoch)
+            .await
+            .map_err(WorkspaceError::Gateway)?;
         let path =
             format!("{TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         let mut env = BTreeMap::from([
@@ -248,6 +259,8 @@ impl Workspace {
                 name: "spec.json".to_owned(),
                 content: serde_json::to_string(&init).expect("a spec is JSON"),
             }],
+            in_place: plan.in_place,
+            same_name: plan.same_name,
         };
         let engine = Arc::clone(&self.engine);
         let starting = self
@@ -261,7 +274,7 @@ impl Workspace {
             id: started.instance.clone(),
         })?;
         if let Some(door) = started.door {
-            open(&mut self.gateway, door)?;
+            open(&mut self.gateway, self.labels.workspace, door)?;
         }
         let mut events = events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
         let starting = events.start_finished(limit).await;
@@ -347,7 +360,13 @@ impl Workspace {
         let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
         let by_itself = self.engine.stop(&running.instance, GRACE).await?;
         running.events.ended().await?;
+        self.all_recorded().await?;
         Ok(by_itself)
+    }
+
+    /// Waits until everything that has crossed the wire is recorded.
+    async fn all_recorded(&self) -> Result<(), WorkspaceError> {
+        self.gateway.flush().await.map_err(WorkspaceError::Gateway)
     }
 
     /// Kills the workspace.
@@ -357,7 +376,8 @@ impl Workspace {
     pub async fn kill(&mut self) -> Result<(), WorkspaceError> {
         let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
         self.engine.kill(&running.instance).await?;
-        running.events.ended().await
+        running.events.ended().await?;
+        self.all_recorded().await
     }
 
     /// Deletes the workspace and all that belongs to it.
@@ -370,6 +390,8 @@ impl Workspace {
             // Whether it came up or not, now it can be seen.
             let _ = starting.await;
         }
+        // A gateway that is not reached any more has said so in the record.
+        let _ = self.all_recorded().await;
         Ok(self.engine.delete(self.labels.workspace).await?)
     }
 }

@@ -1,0 +1,505 @@
+//! Pods of a cluster, through kube-rs.
+//!
+//! A workspace is a PersistentVolumeClaim keyed by its id and, for each start, a new pod on it, which is what Coder's
+//! Kubernetes templates do. An init container puts this program into the pod, so that any image will do. The run's gateway
+//! answers in a pod of its own; PID 1 forwards the workspace's loopback to it, and network policies keep the workspace from
+//! everything else.
+
+mod access;
+mod attached;
+mod cluster;
+mod depot;
+mod endings;
+mod hub;
+mod logs;
+mod objects;
+mod pods;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::{Resource, ResourceExt};
+use reprise_model::{EngineKind, Errand, InstanceId, RunId, WorkspaceId};
+use serde::de::DeserializeOwned;
+use tokio::sync::{OnceCell, mpsc};
+use uuid::Uuid;
+
+use attached::Attached;
+pub use cluster::Place;
+use hub::Hub;
+pub use hub::host_socket;
+use objects::Furnishing;
+pub use objects::Shape;
+use pods::{Pods, Seen};
+
+use crate::{
+    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Maker, Missing,
+    Progress, Route, StartSpec, Started, TOOLS_DIR, images,
+};
+
+/// How long the API server may take to remove what has ended.
+const REMOVAL: Duration = Duration::from_secs(60);
+
+/// The Kubernetes engine.
+#[derive(Debug)]
+pub struct Kubernetes {
+    pods: Pods,
+    shape: Shape,
+    maker: Maker,
+    program: PathBuf,
+    program_image: String,
+    hub: OnceCell<Hub>,
+    /// Whether the run may have something in the cluster.
+    begun: AtomicBool,
+    /// A command of this machine that starts the kubelet of the workspaces' node again.
+    restart_kubelet: Option<String>,
+}
+
+/// An instance's pod, and how often its container had been started again.
+fn parts(instance: &InstanceId) -> (&str, i32) {
+    match instance.0.split_once('@') {
+        Some((pod, again)) => (pod, again.parse().unwrap_or(0)),
+        None => (&instance.0, 0),
+    }
+}
+
+impl Kubernetes {
+    /// Connects to the cluster of the user's kubeconfig. `program` is this program, static; what is made belongs to `run`.
+    ///
+    /// # Errors
+    /// If there is no cluster or it does not answer.
+    pub async fn connect(
+        place: &Place,
+        shape: Shape,
+        program: PathBuf,
+        run: RunId,
+    ) -> Result<Self, Missing> {
+        let (client, namespace) = cluster::connect(place).await?;
+        let image = images::program_image(&program).map_err(|error| Missing {
+            what: format!("this program has no image: {error}"),
+            remedy: "start it by its path".to_owned(),
+        })?;
+        Ok(Self {
+            pods: Pods { client, namespace },
+            program_image: images::in_registry(shape.registry.as_deref(), &image),
+            shape,
+            maker: Maker::this(run),
+            program,
+            hub: OnceCell::new(),
+            begun: AtomicBool::new(false),
+            restart_kubelet: std::env::var("REPRISE_RESTART_KUBELET").ok(),
+        })
+    }
+
+    /// The namespace it works in.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.pods.namespace
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        <K as Resource>::DynamicType: Default,
+    {
+        Api::namespaced(self.pods.client.clone(), &self.pods.namespace)
+    }
+
+    async fn hub(&self, progress: Progress<'_>) -> Result<&Hub, EngineError> {
+        self.begun.store(true, Ordering::SeqCst);
+        self.hub
+            .get_or_try_init(|| Hub::make(&self.pods, &self.maker, &self.program_image, progress))
+            .await
+    }
+
+    /// The labels with this run as the maker: policies go by it.
+    fn own(&self, labels: &Labels) -> Labels {
+        Labels {
+            maker: self.maker.clone(),
+            workspace: labels.workspace,
+        }
+    }
+
+    /// Follows what a pod's container writes from its `again`-th start again on.
+    fn lines(&self, pod: &str, again: i32) -> mpsc::Receiver<String> {
+        let (sender, lines) = mpsc::channel(256);
+        tokio::spawn(logs::follow(self.pods.api(), pod.to_owned(), again, sender));
+        lines
+    }
+
+    async fn list<K>(&self, kind: LeftoverKind, prefix: &str) -> Result<Vec<Leftover>, EngineError>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+        <K as Resource>::DynamicType: Default,
+    {
+        let api: Api<K> = self.api();
+        let (name, value) = objects::MANAGED_BY;
+        let params = ListParams::default().labels(&format!("{name}={value}"));
+        let found = cluster::ask(&format!("list {prefix}s"), || api.list(&params)).await?;
+        Ok(found
+            .items
+            .iter()
+            .map(|object| {
+                let (maker, workspace) = objects::read(object.meta());
+                Leftover {
+                    kind,
+                    name: format!("{prefix}/{}", object.name_any()),
+                    maker,
+                    workspace,
+                }
+            })
+            .collect())
+    }
+
+    async fn remove_object<K>(&self, what: &str, name: &str) -> Result<(), EngineError>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+        <K as Resource>::DynamicType: Default,
+    {
+        let api: Api<K> = self.api();
+        let params = DeleteParams::default();
+        cluster::ask(&format!("delete {what} {name}"), || async {
+            match api.delete(name, &params).await {
+                Err(error) if cluster::gone(&error) => Ok(()),
+                other => other.map(drop),
+            }
+        })
+        .await
+    }
+
+    /// Deletes a claim and waits until it is gone: it is protected while a pod uses it.
+    async fn remove_claim(&self, name: &str) -> Result<(), EngineError> {
+        self.remove_object::<PersistentVolumeClaim>("volume claim", name)
+            .await?;
+        let api: Api<PersistentVolumeClaim> = self.api();
+        let gone = async {
+            let mut pause = Duration::from_millis(20);
+            while cluster::ask("look at a volume claim", || api.get_opt(name))
+                .await?
+                .is_some()
+            {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+            Ok(())
+        };
+        tokio::time::timeout(REMOVAL, gone)
+            .await
+            .unwrap_or_else(|_| {
+                Err(EngineError::NotStarted(format!(
+                    "volume claim {name} is still there: some pod uses it"
+                )))
+            })
+    }
+
+    async fn remove_pod_and_wait(&self, name: &str, grace: u32) -> Result<(), EngineError> {
+        hub::remove_pod(&self.pods.api(), name, grace).await?;
+        self.pods.gone(name, REMOVAL).await.map(drop)
+    }
+
+    /// A workspace's pod as it would be created, and what belongs to it: for review.
+    ///
+    /// # Errors
+    /// If something of the spec cannot be packed.
+    pub fn manifests(
+        program_image: &str,
+        shape: &Shape,
+        maker: &Maker,
+        spec: &StartSpec,
+    ) -> Vec<serde_json::Value> {
+        let labels = Labels {
+            maker: maker.clone(),
+            workspace: spec.labels.workspace,
+        };
+        let furnishing = Furnishing {
+            workspace_image: images::in_registry(
+                shape.registry.as_deref(),
+                &images::workspace_image(),
+            ),
+            program_image: program_image.to_owned(),
+            depot: "http://GATEWAY:8378".to_owned(),
+            names: vec!["coder".to_owned()],
+            keys: vec!["start".to_owned()],
+            gateway: "GATEWAY:8377".to_owned(),
+        };
+        let mut all = Vec::new();
+        let mut put = |value: Result<serde_json::Value, serde_json::Error>| {
+            all.push(value.expect("an object is JSON"));
+        };
+        for policy in objects::policies(maker, &hub::PORTS) {
+            put(serde_json::to_value(policy));
+        }
+        put(serde_json::to_value(objects::service(maker, &hub::PORTS)));
+        put(serde_json::to_value(objects::gateway(maker, program_image)));
+        put(serde_json::to_value(objects::trial(
+            maker,
+            program_image,
+            "http://GATEWAY:8378",
+            "http://GATEWAY:8379",
+        )));
+        put(serde_json::to_value(objects::claim(&labels, shape)));
+        let name = pod_name(spec);
+        put(serde_json::to_value(objects::workspace(
+            &name,
+            spec,
+            shape,
+            &furnishing,
+        )));
+        all
+    }
+}
+
+/// A new name at each start, or the workspace's own as a StatefulSet would give it.
+fn pod_name(spec: &StartSpec) -> String {
+    if spec.same_name {
+        format!("reprise-{}-0", spec.labels.workspace)
+    } else {
+        format!("reprise-{}", Uuid::new_v4())
+    }
+}
+
+#[async_trait]
+impl Engine for Kubernetes {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Kubernetes
+    }
+
+    async fn version(&self) -> Result<String, EngineError> {
+        let server = cluster::ask("ask for the version", || {
+            self.pods.client.apiserver_version()
+        })
+        .await?;
+        Ok(match self.hub.get() {
+            Some(hub) => format!("Kubernetes {}, {}", server.git_version, hub.isolation()),
+            None => format!("Kubernetes {}", server.git_version),
+        })
+    }
+
+    async fn prepare(&self, progress: Progress<'_>) -> Result<(), EngineError> {
+        self.hub(progress).await.map(drop)
+    }
+
+    async fn create(&self, labels: &Labels, port: Option<u16>) -> Result<Route, EngineError> {
+        let hub = self.hub(&|_| ()).await?;
+        let claim = objects::claim(&self.own(labels), &self.shape);
+        let api: Api<PersistentVolumeClaim> = self.api();
+        let params = PostParams::default();
+        cluster::create("create a volume claim", || api.create(&params, &claim)).await?;
+        Ok(Route {
+            address: Route::address(port),
+            door: Some(Door::Far(hub.dial())),
+        })
+    }
+
+    async fn start(&self, spec: &StartSpec) -> Result<Started, EngineError> {
+        let hub = self.hub(&|_| ()).await?;
+        let name = pod_name(spec);
+        let packed = depot::pack(&self.program, &spec.mounts, &spec.files)?;
+        let own = format!("start-{}", Uuid::new_v4());
+        let mut keys: Vec<String> = packed.shared.keys().cloned().collect();
+        keys.push(own.clone());
+        let furnishing = Furnishing {
+            workspace_image: images::in_registry(
+                self.shape.registry.as_deref(),
+                &images::workspace_image(),
+            ),
+            program_image: self.program_image.clone(),
+            depot: hub.depot(),
+            names: packed.names,
+            keys,
+            gateway: hub.wire(),
+        };
+        let mut spec = spec.clone();
+        spec.labels = self.own(&spec.labels);
+        let pod = objects::workspace(&name, &spec, &self.shape, &furnishing);
+        let api = self.pods.api();
+        let params = PostParams::default();
+        let claim = objects::claim_name(spec.labels.workspace);
+        let started = async {
+            // What it fetches is handed over while it is placed.
+            let handing = async {
+                for (key, mount) in &packed.shared {
+                    hub.keep(key, mount).await?;
+                }
+                hub.put(&own, packed.own.len() as u64, packed.own.as_slice())
+                    .await
+            };
+            let coming = async {
+                cluster::create("create a workspace's pod", || api.create(&params, &pod)).await?;
+                self.pods.runs(&name, 0, Some(&claim)).await
+            };
+            tokio::try_join!(handing, coming)
+        };
+        if let Err(error) = started.await {
+            self.remove_pod_and_wait(&name, 0).await?;
+            return Err(error);
+        }
+        Ok(Started {
+            lines: self.lines(&name, 0),
+            instance: InstanceId(name),
+            door: None,
+        })
+    }
+
+    async fn exec(&self, instance: &InstanceId, exec: &Exec) -> Result<ExecOutput, EngineError> {
+        let command = exec.argv.join(" ");
+        let (pod, _) = parts(instance);
+        let errand = Errand {
+            argv: exec.argv.clone(),
+            env: exec.env.clone(),
+            cwd: exec.cwd.as_ref().map(|dir| dir.display().to_string()),
+            input: exec.stdin.len() as u64,
+        };
+        let mut input = serde_json::to_vec(&errand).expect("an errand is JSON");
+        input.push(b'\n');
+        input.extend_from_slice(&exec.stdin);
+        let program = format!("{TOOLS_DIR}/reprise");
+        let run = async {
+            let argv = [program.as_str(), "workspace-agent", "errand"];
+            let api = self.pods.api();
+            let attached = match Attached::run(&api, pod, &argv).await {
+                Ok(attached) => attached,
+                Err(error) => {
+                    return Err(match self.pods.now(pod).await? {
+                        Seen::Running(_) => {
+                            EngineError::kubernetes(format!("run `{command}` in pod {pod}"))(error)
+                        }
+                        _ => EngineError::NotRunning(instance.to_string()),
+                    });
+                }
+            };
+            let left = attached
+                .finish(&input)
+                .await
+                .map_err(EngineError::io("talk to", pod))?;
+            let failed = |reason: String| EngineError::Exec {
+                command: command.clone(),
+                reason,
+            };
+            match (left.code, left.trouble) {
+                (Some(code), _) => Ok(ExecOutput {
+                    code,
+                    stdout: left.stdout,
+                    stderr: left.stderr,
+                }),
+                (None, trouble) => Err(match self.pods.now(pod).await? {
+                    Seen::Running(_) => failed(trouble.unwrap_or_default()),
+                    _ => EngineError::NotRunning(instance.to_string()),
+                }),
+            }
+        };
+        tokio::time::timeout(exec.timeout, run)
+            .await
+            .map_err(|_| EngineError::ExecTimedOut {
+                command: command.clone(),
+                limit: exec.timeout,
+            })?
+    }
+
+    async fn stop(&self, instance: &InstanceId, grace: Duration) -> Result<bool, EngineError> {
+        let (pod, _) = parts(instance);
+        self.end_within(pod, grace, |seconds| async move {
+            hub::remove_pod(&self.pods.api(), pod, seconds).await
+        })
+        .await
+    }
+
+    async fn kill(&self, instance: &InstanceId) -> Result<(), EngineError> {
+        self.crash(instance, false).await
+    }
+
+    async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
+        for leftover in self.leftovers().await? {
+            if leftover.workspace == Some(workspace) {
+                self.remove(&leftover).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError> {
+        let mut found = self.list::<Pod>(LeftoverKind::Instance, "pod").await?;
+        found.extend(self.list::<Service>(LeftoverKind::Route, "service").await?);
+        found.extend(
+            self.list::<NetworkPolicy>(LeftoverKind::Route, "networkpolicy")
+                .await?,
+        );
+        found.extend(
+            self.list::<PodDisruptionBudget>(LeftoverKind::Route, "poddisruptionbudget")
+                .await?,
+        );
+        found.extend(
+            self.list::<PersistentVolumeClaim>(LeftoverKind::Volume, "persistentvolumeclaim")
+                .await?,
+        );
+        Ok(found)
+    }
+
+    async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError> {
+        let (kind, name) = leftover
+            .name
+            .split_once('/')
+            .unwrap_or(("", &leftover.name));
+        match kind {
+            // What still runs is ended and not only forgotten: with no grace at all the API forgets a pod whose processes
+            // are still there.
+            "pod" => self.remove_pod_and_wait(name, 1).await,
+            "service" => self.remove_object::<Service>(kind, name).await,
+            "networkpolicy" => self.remove_object::<NetworkPolicy>(kind, name).await,
+            "poddisruptionbudget" => self.remove_object::<PodDisruptionBudget>(kind, name).await,
+            _ => self.remove_claim(name).await,
+        }
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        if !self.begun.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        for leftover in self.leftovers().await? {
+            let ours = leftover
+                .maker
+                .as_ref()
+                .is_some_and(|maker| maker.run == self.maker.run);
+            if ours && leftover.workspace.is_none() {
+                self.remove(&leftover).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lacks(&self, power: crate::Power) -> Option<Missing> {
+        self.lacking(power)
+    }
+
+    async fn evict(&self, instance: &InstanceId, grace: Duration) -> Result<bool, EngineError> {
+        self.evict_pod(instance, grace).await
+    }
+
+    async fn kill_container(&self, instance: &InstanceId) -> Result<Option<Started>, EngineError> {
+        self.kill_in_place(instance).await.map(Some)
+    }
+
+    async fn exhaust_memory(&self, instance: &InstanceId) -> Result<(), EngineError> {
+        self.crash(instance, true).await
+    }
+
+    async fn restart_node_agent(&self) -> Result<(), EngineError> {
+        self.restart_kubelet().await
+    }
+
+    async fn grow_volume(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
+        self.grow_claim(workspace).await
+    }
+}
