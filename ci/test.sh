@@ -3,7 +3,7 @@
 #
 #   ci/test.sh [ARGUMENTS OF cargo nextest run]
 #
-# REPRISE_REQUIRE names parts whose absence is a failure instead of a skip: sandbox, docker, an agent such as goose or
+# REPRISE_REQUIRE names parts whose absence is a failure instead of a skip: sandbox, docker, kubernetes, an agent such as goose or
 # reference, native, module, registry, or all. With `docker` in it and no daemon answering, one is installed and started, and ended again.
 # REPRISE_SHARED names a folder with bundles of the module registry and of AgentAPI, where the public ones are out of reach.
 set -euo pipefail
@@ -36,13 +36,19 @@ if ! cargo nextest --version > /dev/null 2>&1; then
   (cd / && cargo install --quiet --locked cargo-nextest --no-default-features --features default-no-update)
 fi
 
-if requires docker && ! docker version > /dev/null 2>&1; then
+leave() {
+  [ -z "${cluster_is_ours:-}" ] || ci/cluster down
+  [ -z "${dockerd_pid:-}" ] || { kill "$dockerd_pid" 2> /dev/null; wait "$dockerd_pid" 2> /dev/null || true; }
+}
+trap leave EXIT
+
+# The cluster's images are made by Docker.
+if { requires docker || requires kubernetes; } && ! docker version > /dev/null 2>&1; then
   install docker.io iptables debootstrap
   say "starting dockerd"
   mkdir -p target
   dockerd > target/dockerd.log 2>&1 &
   dockerd_pid=$!
-  trap 'kill "$dockerd_pid" 2> /dev/null; wait "$dockerd_pid" 2> /dev/null || true' EXIT
   for _ in $(seq 1 120); do
     docker version > /dev/null 2>&1 && break
     kill -0 "$dockerd_pid" 2> /dev/null || { tail -n 20 target/dockerd.log >&2; exit 1; }
@@ -50,8 +56,14 @@ if requires docker && ! docker version > /dev/null 2>&1; then
   done
   docker version > /dev/null 2>&1 || { say "dockerd did not answer in a minute"; exit 1; }
 fi
+if requires kubernetes && [ -z "${REPRISE_TEST_KUBECONFIG:-}" ]; then
+  [ -d "${REPRISE_CLUSTER:-/var/lib/reprise-cluster}" ] || cluster_is_ours=1
+  REPRISE_TEST_KUBECONFIG="$(ci/cluster up)"
+  REPRISE_TEST_RESTART_KUBELET="$PWD/ci/cluster restart-kubelet"
+  export REPRISE_TEST_KUBECONFIG REPRISE_TEST_RESTART_KUBELET
+fi
 # A daemon may be there without what builds the base image.
-! requires docker || has debootstrap || install debootstrap
+! { requires docker || requires kubernetes; } || has debootstrap || install debootstrap
 
 say "building"
 cargo build --quiet --workspace --all-targets
@@ -60,8 +72,13 @@ cargo build --quiet --workspace --all-targets
 say "obtaining tools"
 agentapi=()
 [ -z "${REPRISE_SHARED:-}" ] || agentapi=(--agentapi-source "$REPRISE_SHARED/upstream/coder-agentapi.bundle")
-"$(cargo metadata --format-version 1 --no-deps | jq -r .target_directory)/$(rustc -vV | sed -n 's/^host: //p')/debug/reprise" \
-  doctor --obtain "${agentapi[@]}" || say "not everything could be obtained; tests say what they miss"
+target="$(cargo metadata --format-version 1 --no-deps | jq -r .target_directory)/$(rustc -vV | sed -n 's/^host: //p')"
+"$target/debug/reprise" doctor --obtain "${agentapi[@]}" || say "not everything could be obtained; tests say what they miss"
+
+if requires kubernetes; then
+  say "giving the cluster its images"
+  REPRISE="$target/debug/reprise" ci/cluster load
+fi
 
 say "testing"
 cargo nextest run --workspace "$@"

@@ -4,6 +4,7 @@ pub mod subjects;
 pub mod user;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The program under test: built beside the test's own executable.
 ///
@@ -48,6 +49,18 @@ pub fn shared() -> Option<PathBuf> {
 #[must_use]
 pub fn kubeconfig() -> Option<PathBuf> {
     std::env::var_os("REPRISE_TEST_KUBECONFIG").map(PathBuf::from)
+}
+
+/// Has a command of the program work in that cluster.
+pub fn of_cluster(command: &mut Command) -> &mut Command {
+    if let Some(kubeconfig) = kubeconfig() {
+        command.env("KUBECONFIG", kubeconfig);
+    }
+    // Only who made the cluster can do it.
+    if let Some(restart) = std::env::var_os("REPRISE_TEST_RESTART_KUBELET") {
+        command.env("REPRISE_RESTART_KUBELET", restart);
+    }
+    command
 }
 
 /// Ends a test that this machine cannot run, saying why.

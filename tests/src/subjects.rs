@@ -4,7 +4,7 @@
 /// Scenarios, each with the checks that must fail.
 pub type Scenarios = &'static [(&'static str, &'static [&'static str])];
 
-const BOTH: &[&str] = &["sandbox", "docker"];
+const ALL: &[&str] = &["sandbox", "docker", "kubernetes"];
 
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,16 @@ const HEALTHY: Scenarios = &[
     ("flaky_model", &[]),
 ];
 
+/// What an engine does of its own accord: the same behaviour must give the same verdict on each.
+const DISTURBED: Scenarios = &[
+    ("node_drained", &[]),
+    ("container_killed", &[]),
+    ("out_of_memory", &[]),
+    ("short_grace", &[]),
+    ("reattached", &[]),
+    ("kubelet_restarted", &[]),
+];
+
 /// What most released modules do at every restart.
 const FRESH_AND_TOLD_AGAIN: &[&str] = &["prompt_not_resent", "session_continues"];
 
@@ -51,7 +61,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: HEALTHY,
     },
     Subject {
@@ -61,7 +71,7 @@ const NAMED: &[Subject] = &[
         module: Some("coder/goose@3.0.1"),
         released: true,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: &[
             ("cold_start", &[]),
             ("warm_restart", FRESH_AND_TOLD_AGAIN),
@@ -77,7 +87,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: HEALTHY,
     },
     Subject {
@@ -87,8 +97,38 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: HEALTHY,
+    },
+    Subject {
+        name: "reference_native_disturbed",
+        agent: "reference",
+        layer: "native",
+        module: None,
+        released: false,
+        stand_in: false,
+        engines: ALL,
+        scenarios: DISTURBED,
+    },
+    Subject {
+        name: "reference_module_disturbed",
+        agent: "reference",
+        layer: "module",
+        module: None,
+        released: false,
+        stand_in: false,
+        engines: ALL,
+        scenarios: DISTURBED,
+    },
+    Subject {
+        name: "reference_native_grown",
+        agent: "reference",
+        layer: "native",
+        module: None,
+        released: false,
+        stand_in: false,
+        engines: &["kubernetes"],
+        scenarios: &[("volume_grown", &[])],
     },
     Subject {
         name: "fault_prompt_resent",
@@ -97,7 +137,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-prompt-resent"),
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: &[
             ("warm_restart", &["prompt_not_resent"]),
             ("sqlite_sidecars", &[]),
@@ -110,7 +150,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-session-in-tmp"),
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: &[
             ("warm_restart", &["session_continues"]),
             ("sqlite_sidecars", &[]),
@@ -123,7 +163,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-wal-deleted"),
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: &[
             ("warm_restart", &[]),
             ("sqlite_sidecars", &["sidecars_preserved"]),
@@ -136,7 +176,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-database-copied"),
         released: false,
         stand_in: false,
-        engines: BOTH,
+        engines: ALL,
         scenarios: &[
             ("warm_restart", &[]),
             ("sqlite_sidecars", &["sidecars_preserved"]),
@@ -217,16 +257,11 @@ pub fn subjects() -> Vec<Subject> {
         // Goose has a table of its own.
         if row.real && row.agent != "goose" {
             push("real", "native", false, &["sandbox"], RESUMES);
-            push("real", "native", false, &["docker"], &RESUMES[WARM..=WARM]);
+            let daemons = &["docker", "kubernetes"];
+            push("real", "native", false, daemons, &RESUMES[WARM..=WARM]);
             if let Some(scenarios) = row.module {
                 push("real", "module", false, &["sandbox"], &scenarios[WARM..]);
-                push(
-                    "real",
-                    "module",
-                    false,
-                    &["docker"],
-                    &scenarios[WARM..=WARM],
-                );
+                push("real", "module", false, daemons, &scenarios[WARM..=WARM]);
             }
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{program, required, shared};
+use crate::{kubeconfig, of_cluster, program, required, shared};
 
 /// A place of its own for each test: nothing of the user's is touched, and what is left behind can be seen.
 pub struct Bench {
@@ -35,6 +35,7 @@ impl Bench {
             .env("REPRISE_STATE", self.dir.path().join("state"))
             .current_dir(self.dir.path())
             .env_remove("REPRISE_REGISTRY");
+        of_cluster(&mut command);
         if let Some(shared) = shared() {
             command.env(
                 "REPRISE_AGENTAPI_SOURCE",
@@ -82,7 +83,12 @@ impl Bench {
 
     /// What the engines still hold of this bench's runs.
     pub fn left(&self) -> String {
-        let ran = self.run(&["gc", "--all", "--dry-run"]);
+        self.left_on(&[])
+    }
+
+    /// What the engine that these arguments name still holds of this bench's runs.
+    pub fn left_on(&self, engine: &[&str]) -> String {
+        let ran = self.run(&[&["gc", "--all", "--dry-run"], engine].concat());
         ran.out
             .lines()
             .filter(|line| line.starts_with("would be removed"))
@@ -100,8 +106,9 @@ impl Bench {
             .collect();
         line.split(' ')
             .next_back()
-            .map(|name| name.trim_start_matches("reprise-"))
-            .is_some_and(|name| records.contains(name))
+            // A name ends with the id of an instance, a workspace or a run.
+            .and_then(|name| name.get(name.len().saturating_sub(36)..))
+            .is_some_and(|id| records.contains(id))
     }
 }
 
@@ -157,7 +164,14 @@ fn walk(dir: &Path) -> Vec<PathBuf> {
 
 /// Whether the engine can be used; says so if not.
 pub fn usable(bench: &Bench, engine: &str) -> bool {
-    let ran = bench.run(&["doctor"]);
+    let ran = match engine {
+        "kubernetes" if kubeconfig().is_none() && !required(engine) => {
+            eprintln!("skipped: REPRISE_TEST_KUBECONFIG names no cluster");
+            return false;
+        }
+        "kubernetes" => bench.run(&["doctor", "--engine", "kubernetes"]),
+        _ => bench.run(&["doctor"]),
+    };
     let good = ran
         .out
         .lines()

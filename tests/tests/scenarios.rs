@@ -7,7 +7,7 @@ use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use reprise_tests::subjects::{Subject, subjects};
-use reprise_tests::{program, required, shared, skipped};
+use reprise_tests::{kubeconfig, of_cluster, program, required, shared, skipped};
 use serde_json::Value;
 
 fn measure(
@@ -27,6 +27,13 @@ fn measure(
     }
     if subject.stand_in {
         command.arg("--stand-in");
+    }
+    if engine == "kubernetes" {
+        of_cluster(&mut command);
+        // The test cluster's other classes do not grow.
+        if scenario == "volume_grown" {
+            command.args(["--storage-class", "growing"]);
+        }
     }
     if let Some(shared) = shared() {
         command.env(
@@ -114,10 +121,15 @@ fn trial(
 
 /// Whether an engine can be used here; the reason if not.
 fn engine(name: &str) -> Result<(), String> {
-    let output = Command::new(program())
-        .arg("doctor")
-        .output()
-        .map_err(|error| error.to_string())?;
+    let mut command = Command::new(program());
+    command.arg("doctor");
+    if name == "kubernetes" {
+        if kubeconfig().is_none() {
+            return Err("REPRISE_TEST_KUBECONFIG names no cluster".to_owned());
+        }
+        of_cluster(&mut command).args(["--engine", "kubernetes"]);
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text
         .lines()
@@ -143,7 +155,7 @@ fn main() {
     // Listing must not ask the machine; only a run does, once for each engine that is left out.
     let listing = args.list;
     if !listing {
-        for name in ["sandbox", "docker"] {
+        for name in ["sandbox", "docker", "kubernetes"] {
             let wanted = trials.iter().any(|trial| {
                 trial.name().starts_with(name)
                     && args

@@ -15,6 +15,7 @@ mod silent_until_follow_up;
 mod storage_as_claimed;
 mod task_received_once;
 mod tool_calls_preserved;
+mod undisturbed;
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,11 @@ pub const CHECKS: &[Check] = &[
         name: "home_preserved",
         asks: "does the home come back as it was left?",
         judge: home_preserved::judge,
+    },
+    Check {
+        name: "undisturbed",
+        asks: "does the workspace go on as if nothing had happened while what runs it is started again?",
+        judge: undisturbed::judge,
     },
     Check {
         name: "rest_is_new",

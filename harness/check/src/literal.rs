@@ -202,13 +202,26 @@ impl Builder {
         self
     }
 
+    pub(crate) fn node_agent_restarted(mut self, outcome: Outcome) -> Self {
+        self.step(Act::RestartNodeAgent, outcome);
+        self
+    }
+
+    /// PID 1 speaks up.
+    pub(crate) fn booted(self, epoch: u32) -> Self {
+        self.observe(Observation::Agent {
+            epoch,
+            event: AgentEvent::Booted { processes: 0 },
+        })
+    }
+
     pub(crate) fn restart(self) -> Self {
         self.restart_ending(Outcome::Ok)
     }
 
     pub(crate) fn restart_ending(self, outcome: Outcome) -> Self {
         let mut this = self.started();
-        this.step(Act::Stop, Outcome::Ok);
+        this.step(Act::Stop { by: None }, Outcome::Ok);
         this.epoch += 1;
         let epoch = this.epoch;
         this.step(Act::Start { epoch }, outcome.clone());

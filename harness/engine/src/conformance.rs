@@ -94,7 +94,7 @@ impl Workspace {
         }
     }
 
-    async fn start(&self, stop_script: Option<&str>) -> Started {
+    fn spec(&self, stop_script: Option<&str>) -> StartSpec {
         let init = InitSpec {
             scripts: stop_script
                 .map(|script| Script {
@@ -116,7 +116,7 @@ impl Workspace {
             keep_only: None,
         };
         let program = format!("{TOOLS_DIR}/reprise");
-        let spec = StartSpec {
+        StartSpec {
             labels: self.labels.clone(),
             hostname: "conformance".to_owned(),
             gateway: self.route.address,
@@ -144,11 +144,14 @@ impl Workspace {
             }],
             in_place: false,
             same_name: false,
-        };
+        }
+    }
+
+    async fn start(&self, stop_script: Option<&str>) -> Started {
         let mut started = self
             .bench
             .engine
-            .start(&spec)
+            .start(&self.spec(stop_script))
             .await
             .expect("the workspace starts");
         let first = started.lines.recv().await.expect("PID 1 speaks");
@@ -219,6 +222,28 @@ impl Workspace {
             .collect();
         assert!(left.is_empty(), "{left:?}");
     }
+}
+
+/// What an engine that cannot start a workspace says: of its preparation, or of the start.
+pub async fn first_refusal(bench: &Bench) -> String {
+    if let Err(error) = bench.engine.prepare(&|_| ()).await {
+        return in_full(&error);
+    }
+    let workspace = Workspace::new(bench).await;
+    let refused = bench.engine.start(&workspace.spec(None)).await;
+    workspace.delete().await;
+    in_full(&refused.expect_err("it must not start"))
+}
+
+/// An error with what it comes from.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 async fn the_home_survives_a_restart_and_nothing_else_does(bench: Bench) {

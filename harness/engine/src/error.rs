@@ -54,6 +54,14 @@ pub enum EngineError {
         /// Why not.
         reason: String,
     },
+    /// The way to a command was cut off: what became of it is not known.
+    #[error("the connection to `{command}` in the workspace broke: {reason}")]
+    Broken {
+        /// The command.
+        command: String,
+        /// What was said of it.
+        reason: String,
+    },
     /// The Docker daemon refused.
     #[error("docker: cannot {doing}")]
     Docker {

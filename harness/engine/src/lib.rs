@@ -126,14 +126,22 @@ pub trait Engine: Send + Sync {
         self.stop(instance, grace).await
     }
 
-    /// Kills the instance's processes, and gives the instance that was started in its place by itself; `None` if the
-    /// engine starts nothing by itself. It needs [`StartSpec::in_place`].
+    /// Kills the instance's processes. Tells whether the engine starts them again by itself, in the same instance; where it
+    /// does not, the instance is gone. It needs [`StartSpec::in_place`].
     ///
     /// # Errors
-    /// If it could not be killed, or does not come again.
-    async fn kill_container(&self, instance: &InstanceId) -> Result<Option<Started>, EngineError> {
+    /// If it could not be killed.
+    async fn kill_container(&self, instance: &InstanceId) -> Result<bool, EngineError> {
         self.kill(instance).await?;
-        Ok(None)
+        Ok(false)
+    }
+
+    /// Waits for an instance that [`Engine::kill_container`] said would come again.
+    ///
+    /// # Errors
+    /// If it does not come.
+    async fn started_again(&self, instance: &InstanceId) -> Result<Started, EngineError> {
+        Err(EngineError::NotRunning(instance.to_string()))
     }
 
     /// Has PID 1 take memory until the kernel ends it, and removes the instance; where memory has no limit, it is killed.

@@ -43,9 +43,21 @@ pub enum Act {
         epoch: u32,
     },
     /// Ask the workspace to stop, with a grace period.
-    Stop,
+    Stop {
+        /// On whose account, if not the user's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Cause>,
+    },
     /// Kill the workspace.
-    Kill,
+    Kill {
+        /// On whose account, if not the user's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Cause>,
+    },
+    /// End what runs the workspace on its node, and start that again.
+    RestartNodeAgent,
+    /// Make the workspace's volume larger.
+    GrowVolume,
     /// Send a follow-up and wait for its answer.
     FollowUp {
         /// Which, from 1.
@@ -60,6 +72,31 @@ pub enum Act {
     Delete,
 }
 
+/// What ends a workspace that its user did not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Its node is drained.
+    Drain,
+    /// Less time than its stop scripts take.
+    ShortGrace,
+    /// Its container is killed, and started again in its place.
+    ContainerKilled,
+    /// It took more memory than it may have.
+    OutOfMemory,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Drain => "its node is drained",
+            Self::ShortGrace => "its grace is too short",
+            Self::ContainerKilled => "its container dies",
+            Self::OutOfMemory => "it is out of memory",
+        })
+    }
+}
+
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,8 +109,12 @@ impl fmt::Display for Act {
             Self::Probe { snapshot } => write!(f, "look at the home ({snapshot})"),
             Self::PlantMarks { .. } => f.write_str("leave marks"),
             Self::FindMarks { .. } => f.write_str("look for the marks"),
-            Self::Stop => f.write_str("stop the workspace"),
-            Self::Kill => f.write_str("kill the workspace"),
+            Self::Stop { by: None } => f.write_str("stop the workspace"),
+            Self::Stop { by: Some(cause) } => write!(f, "stop the workspace: {cause}"),
+            Self::Kill { by: None } => f.write_str("kill the workspace"),
+            Self::Kill { by: Some(cause) } => write!(f, "kill the workspace: {cause}"),
+            Self::RestartNodeAgent => f.write_str("start again what runs the workspace"),
+            Self::GrowVolume => f.write_str("make the volume larger"),
             Self::FollowUp { turn } => write!(f, "send follow-up {turn}"),
             Self::BreakModel { turns } => write!(f, "have the model fail {turns} turn(s)"),
             Self::Delete => f.write_str("delete the workspace"),

@@ -380,7 +380,7 @@ mod tests {
     fn acts() -> impl Strategy<Value = Act> {
         prop_oneof![
             Just(Act::Task),
-            Just(Act::Stop),
+            Just(Act::Stop { by: None }),
             any::<u32>().prop_map(|epoch| Act::Start { epoch }),
             any::<u32>().prop_map(|turn| Act::FollowUp { turn }),
             "[a-z]{1,8}".prop_map(|snapshot| Act::Probe { snapshot }),

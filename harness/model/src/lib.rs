@@ -16,7 +16,7 @@ mod snapshot;
 mod verdict;
 mod wire;
 
-pub use act::Act;
+pub use act::{Act, Cause};
 pub use agent_protocol::{AgentEvent, Errand, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};

@@ -40,7 +40,56 @@ pub(super) struct Left {
     pub(super) trouble: Option<String>,
 }
 
+/// Why a command in a pod was not seen to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttachError {
+    /// It could not be run.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Its input or output failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Words of the API server's when it did not reach the node: nothing was run then.
+const NOT_REACHED: [&str; 3] = [
+    "error sending request",
+    "error dialing backend",
+    "unable to upgrade connection: pod does not exist",
+];
+
+/// How often a node that is not reached is tried, twice a second.
+const ATTEMPTS: usize = 60;
+
+impl Left {
+    /// Whether the command was never run, because its node was not reached.
+    fn not_run(&self) -> bool {
+        let trouble = self.trouble.as_deref().unwrap_or_default();
+        self.code.is_none() && NOT_REACHED.iter().any(|words| trouble.contains(words))
+    }
+}
+
 impl Attached {
+    /// Runs a command to its end. A node that is not reached is tried again for half a minute: its kubelet may be on its
+    /// way up.
+    pub(super) async fn run_to_end(
+        pods: &Api<Pod>,
+        pod: &str,
+        argv: &[&str],
+        input: &[u8],
+    ) -> Result<Left, AttachError> {
+        let mut left = ATTEMPTS;
+        loop {
+            let attached = Self::run(pods, pod, argv).await?;
+            let ended = attached.finish(input).await?;
+            if !ended.not_run() || left == 0 {
+                return Ok(ended);
+            }
+            left -= 1;
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    }
+
     pub(super) async fn run(
         pods: &Api<Pod>,
         pod: &str,
@@ -65,15 +114,7 @@ impl Attached {
     }
 
     /// Feeds it, and waits for its end.
-    pub(super) async fn finish(self, input: &[u8]) -> io::Result<Left> {
-        self.finish_from(input).await
-    }
-
-    /// As [`Attached::finish`], with input that is not in memory.
-    pub(super) async fn finish_from(
-        mut self,
-        mut input: impl AsyncRead + Unpin,
-    ) -> io::Result<Left> {
+    pub(super) async fn finish(mut self, mut input: &[u8]) -> io::Result<Left> {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let (mut stdin, mut stdout, mut stderr) = (self.stdin, self.stdout, self.stderr);
         let feeding = async {
@@ -83,13 +124,29 @@ impl Attached {
             // Until the command has ended: not every server can pass on that there is no more.
             std::future::pending::<()>().await;
         };
-        let reading =
-            async { tokio::try_join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err)) };
-        tokio::select! {
-            () = feeding => {}
-            read = reading => { read?; }
-        }
-        let status = (&mut self.status).await;
+        // A connection that breaks leaves the outputs open, and only its status says so.
+        let status = {
+            let reading = async {
+                tokio::try_join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err))
+            };
+            let mut reading = std::pin::pin!(reading);
+            let first = tokio::select! {
+                () = feeding => None,
+                read = &mut reading => {
+                    read?;
+                    None
+                }
+                said = &mut self.status => Some(said),
+            };
+            match first {
+                None => (&mut self.status).await,
+                Some(None) => None,
+                Some(said) => {
+                    reading.await?;
+                    said
+                }
+            }
+        };
         self.process.abort();
         let (code, trouble) = match status {
             None => (None, Some("the connection broke".to_owned())),
@@ -108,6 +165,8 @@ impl Attached {
         Pipe {
             read: self.stdout,
             write: self.stdin,
+            status: self.status,
+            broken: false,
             _process: self.process,
         }
     }
@@ -138,7 +197,24 @@ fn read(status: &Status) -> (Option<i32>, Option<String>) {
 pub(super) struct Pipe {
     read: Reading,
     write: Writing,
+    status: BoxFuture<'static, Option<Status>>,
+    /// The connection is gone; the outputs it left open say nothing of it.
+    broken: bool,
     _process: AttachedProcess,
+}
+
+impl Pipe {
+    /// Whether the connection is gone, without a word of the command's own. One that has ended closes its outputs, in which
+    /// something may be left.
+    fn is_broken(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.broken
+            && let Poll::Ready(said) = self.status.as_mut().poll(context)
+        {
+            self.broken = said.is_none();
+            self.status = std::future::pending().boxed();
+        }
+        self.broken
+    }
 }
 
 impl AsyncRead for Pipe {
@@ -147,7 +223,12 @@ impl AsyncRead for Pipe {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.read).poll_read(context, buffer)
+        match Pin::new(&mut self.read).poll_read(context, buffer) {
+            Poll::Pending if self.is_broken(context) => {
+                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+            }
+            polled => polled,
+        }
     }
 }
 
@@ -157,7 +238,12 @@ impl AsyncWrite for Pipe {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.write).poll_write(context, buffer)
+        match Pin::new(&mut self.write).poll_write(context, buffer) {
+            Poll::Pending if self.is_broken(context) => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
+            polled => polled,
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

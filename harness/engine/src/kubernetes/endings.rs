@@ -6,16 +6,17 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::policy::v1::{Eviction, PodDisruptionBudget};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Status};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use reprise_model::{InstanceId, WorkspaceId};
 use serde_json::json;
 
 use super::attached::Attached;
 use super::hub::remove_pod;
 use super::{Kubernetes, REMOVAL, cluster, objects, parts};
-use crate::{EngineError, Labels, Missing, Power, Started, TOOLS_DIR};
+use crate::{EngineError, Labels, Missing, Power, TOOLS_DIR};
 
 /// What PID 1 leaves when the kubelet had to kill it.
 const KILLED: i32 = 137;
@@ -48,7 +49,7 @@ impl Kubernetes {
         })
     }
 
-    async fn tell_agent(&self, pod: &str, argument: &[&str]) -> Result<(), EngineError> {
+    pub(super) async fn tell_agent(&self, pod: &str, argument: &[&str]) -> Result<(), EngineError> {
         let program = format!("{TOOLS_DIR}/reprise");
         let argv = [&[program.as_str(), "workspace-agent", "crash"], argument].concat();
         let attached = Attached::run(&self.pods.api(), pod, &argv)
@@ -77,22 +78,6 @@ impl Kubernetes {
         self.pods.gone(pod, REMOVAL).await.map(drop)
     }
 
-    /// Kills a container whose pod starts it again.
-    pub(super) async fn kill_in_place(
-        &self,
-        instance: &InstanceId,
-    ) -> Result<Started, EngineError> {
-        let (pod, _) = parts(instance);
-        let again = self.pods.restarts(pod).await? + 1;
-        self.tell_agent(pod, &[]).await?;
-        self.pods.runs(pod, again, None).await?;
-        Ok(Started {
-            instance: InstanceId(format!("{pod}@{again}")),
-            lines: self.lines(pod, again),
-            door: None,
-        })
-    }
-
     /// Evicts a pod, as draining its node does, under a disruption budget that lets one go at a time.
     pub(super) async fn evict_pod(
         &self,
@@ -116,13 +101,25 @@ impl Kubernetes {
             .await?;
         }
         self.end_within(pod, grace, |seconds| async move {
-            let params = EvictParams {
-                delete_options: Some(DeleteParams::default().grace_period(seconds)),
-                post_options: PostParams::default(),
+            let eviction = Eviction {
+                metadata: ObjectMeta {
+                    name: Some(pod.to_owned()),
+                    ..Default::default()
+                },
+                delete_options: Some(DeleteOptions {
+                    grace_period_seconds: Some(i64::from(seconds)),
+                    ..Default::default()
+                }),
             };
             // 429 says that the budget does not allow it yet, and is asked again.
             cluster::ask(&format!("evict pod {pod}"), || async {
-                match self.pods.api().evict(pod, &params).await {
+                let params = PostParams::default();
+                let evicted: Result<Status, _> = self
+                    .pods
+                    .api()
+                    .create_subresource("eviction", pod, &params, &eviction)
+                    .await;
+                match evicted {
                     Err(error) if cluster::gone(&error) => Ok(()),
                     other => other.map(drop),
                 }

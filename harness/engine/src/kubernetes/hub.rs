@@ -33,7 +33,7 @@ pub(super) const PORTS: Ports = Ports {
 const PIPE: [&str; 4] = ["/reprise", "gateway", "pipe", GATEWAY_DIR];
 
 /// How long the gateway's pod may take to come up, and the trial to end.
-const TRIAL: Duration = Duration::from_secs(60);
+const TRIAL: Duration = Duration::from_secs(240);
 
 /// What a workspace's network lets through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -83,7 +83,6 @@ impl Hub {
         let gateway = objects::gateway(maker, program_image);
         let api = pods.api();
         cluster::create("create the gateway's pod", || api.create(&params, &gateway)).await?;
-        pods.runs(&pod, 0, None).await?;
         let service = cluster::ask("look at the gateway's service", || services.get(&pod)).await?;
         let address = service
             .spec
@@ -103,7 +102,12 @@ impl Hub {
             kept: Mutex::default(),
         };
         progress("trying what the cluster's network lets through");
-        hub.walls = hub.try_walls(maker, program_image).await?;
+        // At once: the trial waits for the gateway.
+        let (walls, ()) = tokio::try_join!(
+            hub.try_walls(maker, program_image),
+            pods.runs(&hub.pod, 0, None)
+        )?;
+        hub.walls = walls;
         if hub.walls.shut {
             progress(
                 "network policies are not enforced in this cluster: workspaces could reach more than their gateway",

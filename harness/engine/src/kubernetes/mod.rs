@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -30,7 +31,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{OnceCell, mpsc};
 use uuid::Uuid;
 
-use attached::Attached;
+use attached::{AttachError, Attached};
 pub use cluster::Place;
 use hub::Hub;
 pub use hub::host_socket;
@@ -63,10 +64,11 @@ pub struct Kubernetes {
 
 /// An instance's pod, and how often its container had been started again.
 fn parts(instance: &InstanceId) -> (&str, i32) {
-    match instance.0.split_once('@') {
+    let (pod, again) = match instance.0.split_once('@') {
         Some((pod, again)) => (pod, again.parse().unwrap_or(0)),
-        None => (&instance.0, 0),
-    }
+        None => (instance.0.as_str(), 0),
+    };
+    (pod.split('+').next().unwrap_or(pod), again)
 }
 
 impl Kubernetes {
@@ -86,7 +88,11 @@ impl Kubernetes {
             remedy: "start it by its path".to_owned(),
         })?;
         Ok(Self {
-            pods: Pods { client, namespace },
+            pods: Pods {
+                client,
+                namespace,
+                patience: shape.patience,
+            },
             program_image: images::in_registry(shape.registry.as_deref(), &image),
             shape,
             maker: Maker::this(run),
@@ -346,9 +352,17 @@ impl Engine for Kubernetes {
             self.remove_pod_and_wait(&name, 0).await?;
             return Err(error);
         }
+        let lines = self.lines(&name, 0);
+        let instance = if spec.same_name {
+            // The name is the old one; the pod is not.
+            let pod = cluster::ask(&format!("look at pod {name}"), || api.get(&name)).await?;
+            InstanceId(format!("{name}+{}", pod.uid().unwrap_or_default()))
+        } else {
+            InstanceId(name)
+        };
         Ok(Started {
-            lines: self.lines(&name, 0),
-            instance: InstanceId(name),
+            lines,
+            instance,
             door: None,
         })
     }
@@ -368,10 +382,11 @@ impl Engine for Kubernetes {
         let program = format!("{TOOLS_DIR}/reprise");
         let run = async {
             let argv = [program.as_str(), "workspace-agent", "errand"];
-            let api = self.pods.api();
-            let attached = match Attached::run(&api, pod, &argv).await {
-                Ok(attached) => attached,
-                Err(error) => {
+            let ran = Attached::run_to_end(&self.pods.api(), pod, &argv, &input).await;
+            let left = match ran {
+                Ok(left) => left,
+                Err(AttachError::Io(error)) => return Err(EngineError::io("talk to", pod)(error)),
+                Err(AttachError::Client(error)) => {
                     return Err(match self.pods.now(pod).await? {
                         Seen::Running(_) => {
                             EngineError::kubernetes(format!("run `{command}` in pod {pod}"))(error)
@@ -380,11 +395,7 @@ impl Engine for Kubernetes {
                     });
                 }
             };
-            let left = attached
-                .finish(&input)
-                .await
-                .map_err(EngineError::io("talk to", pod))?;
-            let failed = |reason: String| EngineError::Exec {
+            let broke = |reason: String| EngineError::Broken {
                 command: command.clone(),
                 reason,
             };
@@ -395,7 +406,7 @@ impl Engine for Kubernetes {
                     stderr: left.stderr,
                 }),
                 (None, trouble) => Err(match self.pods.now(pod).await? {
-                    Seen::Running(_) => failed(trouble.unwrap_or_default()),
+                    Seen::Running(_) => broke(trouble.unwrap_or_default()),
                     _ => EngineError::NotRunning(instance.to_string()),
                 }),
             }
@@ -467,16 +478,12 @@ impl Engine for Kubernetes {
         if !self.begun.load(Ordering::SeqCst) {
             return Ok(());
         }
-        for leftover in self.leftovers().await? {
-            let ours = leftover
-                .maker
-                .as_ref()
-                .is_some_and(|maker| maker.run == self.maker.run);
-            if ours && leftover.workspace.is_none() {
-                self.remove(&leftover).await?;
-            }
-        }
-        Ok(())
+        let of_run = self.leftovers().await?.into_iter().filter(|leftover| {
+            let maker = leftover.maker.as_ref();
+            leftover.workspace.is_none() && maker.is_some_and(|maker| maker.run == self.maker.run)
+        });
+        let removing = of_run.map(|leftover| async move { self.remove(&leftover).await });
+        try_join_all(removing).await.map(drop)
     }
 
     fn lacks(&self, power: crate::Power) -> Option<Missing> {
@@ -487,8 +494,21 @@ impl Engine for Kubernetes {
         self.evict_pod(instance, grace).await
     }
 
-    async fn kill_container(&self, instance: &InstanceId) -> Result<Option<Started>, EngineError> {
-        self.kill_in_place(instance).await.map(Some)
+    async fn kill_container(&self, instance: &InstanceId) -> Result<bool, EngineError> {
+        let (pod, _) = parts(instance);
+        self.tell_agent(pod, &[]).await?;
+        Ok(true)
+    }
+
+    async fn started_again(&self, instance: &InstanceId) -> Result<Started, EngineError> {
+        let (pod, times) = parts(instance);
+        let again = times + 1;
+        self.pods.runs(pod, again, None).await?;
+        Ok(Started {
+            instance: InstanceId(format!("{pod}@{again}")),
+            lines: self.lines(pod, again),
+            door: None,
+        })
     }
 
     async fn exhaust_memory(&self, instance: &InstanceId) -> Result<(), EngineError> {

@@ -4,6 +4,7 @@
 //! (<https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>) and is given no service account token.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, EmptyDirVolumeSource, EnvVar, PersistentVolumeClaim,
@@ -60,6 +61,9 @@ pub struct Shape {
     pub requests: BTreeMap<String, String>,
     /// And the most that it gets.
     pub limits: BTreeMap<String, String>,
+    /// How long a pod may take to start: an image may have to be pulled, a node to be added, another workspace to make
+    /// place.
+    pub patience: Duration,
 }
 
 impl Default for Shape {
@@ -77,6 +81,7 @@ impl Default for Shape {
             // An agent is idle for most of a scenario, and needs a processor while it starts.
             requests: map("20m", "128Mi"),
             limits: map("2", "2Gi"),
+            patience: Duration::from_secs(240),
         }
     }
 }
@@ -431,7 +436,7 @@ pub(super) fn policies(maker: &Maker, ports: &Ports) -> [NetworkPolicy; 2] {
     ]
 }
 
-/// Lets a node be drained only while no other workspace of the run is being moved.
+/// Lets a workspace be moved off its node, by way of the disruption controller.
 pub(super) fn budget(labels: &Labels) -> PodDisruptionBudget {
     let mut selector = selector(labels.maker.run, "workspace");
     selector
@@ -441,7 +446,8 @@ pub(super) fn budget(labels: &Labels) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: meta_of_workspace(claim_name(labels.workspace), labels),
         spec: Some(PodDisruptionBudgetSpec {
-            max_unavailable: Some(IntOrString::Int(1)),
+            // A pod of its own has no controller, and a budget for those can only say how many must stay.
+            min_available: Some(IntOrString::Int(0)),
             selector: Some(selector),
             ..Default::default()
         }),

@@ -12,9 +12,6 @@ use super::cluster;
 use super::objects::MAIN;
 use crate::EngineError;
 
-/// How long a pod may take to start: an image may have to be pulled, a node to be added, another workspace to make place.
-const START: Duration = Duration::from_secs(240);
-
 /// Why a container that waits will not start by waiting (<https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff>).
 const HOPELESS: [&str; 6] = [
     "ImagePullBackOff",
@@ -42,7 +39,7 @@ pub(super) enum Seen {
     Gone,
 }
 
-fn main_container(pod: &Pod) -> Option<&ContainerStatus> {
+pub(super) fn main_container(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status
         .as_ref()?
         .container_statuses
@@ -112,6 +109,8 @@ pub(super) fn look(pod: Option<&Pod>) -> Seen {
 pub(super) struct Pods {
     pub(super) client: Client,
     pub(super) namespace: String,
+    /// How long a pod may take to start.
+    pub(super) patience: Duration,
 }
 
 impl std::fmt::Debug for Pods {
@@ -168,7 +167,7 @@ impl Pods {
     ) -> Result<(), EngineError> {
         let mut waiting = String::from("it was not seen");
         let ended = self
-            .follow(name, START, |seen| match seen {
+            .follow(name, self.patience, |seen| match seen {
                 Seen::Running(times) if *times >= again => Some(Ok(())),
                 // Between its ends and its next beginning.
                 Seen::Ended(_) | Seen::Running(_) if again > 0 => None,
@@ -184,7 +183,10 @@ impl Pods {
         let why = match ended {
             Some(Ok(())) => return Ok(()),
             Some(Err(why)) => why,
-            None => format!("after {} s it did not run: {waiting}", START.as_secs()),
+            None => format!(
+                "after {} s it did not run: {waiting}",
+                self.patience.as_secs()
+            ),
         };
         let mut events = cluster::events(&self.client, &self.namespace, name).await;
         if let Some(claim) = claim {
@@ -244,15 +246,5 @@ impl Pods {
         let api = self.api();
         let pod = cluster::ask(&format!("look at pod {name}"), || api.get_opt(name)).await?;
         Ok(look(pod.as_ref()))
-    }
-
-    /// How often a pod's container was started again so far.
-    pub(super) async fn restarts(&self, name: &str) -> Result<i32, EngineError> {
-        let pod = cluster::ask(&format!("look at pod {name}"), || {
-            let api = self.api();
-            async move { api.get(name).await }
-        })
-        .await?;
-        Ok(main_container(&pod).map_or(0, |container| container.restart_count))
     }
 }

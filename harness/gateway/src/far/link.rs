@@ -14,12 +14,19 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::{Numbered, Opening, Order, Report};
 use crate::WireLog;
 
 /// How often a link that broke is dialled again before it is given up: about half a minute in all.
 const ATTEMPTS: usize = 8;
+
+/// How often a host is asked for a sign of life.
+const PULSE: Duration = Duration::from_secs(5);
+
+/// How long it may take to answer: a connection may be dead without anybody having said so.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A stream to a host.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -110,6 +117,8 @@ struct Pending {
     numbered: Numbered,
     /// When it was sent over this connection, by the owner's clock.
     sent: u64,
+    /// When the connection is given up for want of an answer.
+    until: Instant,
     done: oneshot::Sender<()>,
 }
 
@@ -171,15 +180,26 @@ impl End {
         let now = self.remote.wire.now().us;
         for pending in &mut self.pending {
             pending.sent = now;
+            pending.until = Instant::now() + PATIENCE;
             send(&mut write, &pending.numbered).await?;
         }
-        if self.clock.best.is_none() {
-            // Lines need the host's clock from the first on.
-            let (sender, _) = oneshot::channel();
-            self.send(&mut write, Order::Flush, sender).await?;
-        }
+        // The first tick is at once: lines need the host's clock from the first on.
+        let mut pulse = tokio::time::interval(PULSE);
         loop {
+            let until = self
+                .pending
+                .front()
+                .map_or_else(|| Instant::now() + PATIENCE, |pending| pending.until);
             tokio::select! {
+                () = tokio::time::sleep_until(until) => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                _ = pulse.tick() => {
+                    if self.pending.is_empty() {
+                        let (sender, _) = oneshot::channel();
+                        self.send(&mut write, Order::Flush, sender).await?;
+                    }
+                }
                 wanted = waiting.recv() => {
                     let Some((order, done)) = wanted else {
                         return Ok(());
@@ -213,6 +233,7 @@ impl End {
         self.pending.push_back(Pending {
             numbered: numbered.clone(),
             sent,
+            until: Instant::now() + PATIENCE,
             done,
         });
         send(write, &numbered).await

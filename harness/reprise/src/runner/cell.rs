@@ -19,6 +19,7 @@ use super::walk::{Halt, Walker};
 use super::{Run, Wanted, Watcher};
 use crate::module::{ModuleRegistry, Renderer, Workspace as RenderedFor};
 use crate::record::{self, RecordError, Recorder};
+use crate::scenario::RestartKind;
 use crate::workspace::Workspace;
 
 /// How many lines of a log are quoted.
@@ -293,6 +294,9 @@ async fn walk(
         turn: 0,
         claimed_paths: wanted.profile.claim.paths.clone(),
         logs: wanted.profile.logs.clone(),
+        in_place: wanted.scenario.restarts_by(RestartKind::KillContainer),
+        same_name: wanted.scenario.restarts_by(RestartKind::Reattach),
+        slow_stop: wanted.scenario.restarts_by(RestartKind::ShortGrace),
     };
     let walked = tokio::select! {
         walked = walker.walk(&wanted.scenario) => walked,

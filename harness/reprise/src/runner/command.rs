@@ -62,6 +62,7 @@ pub(super) async fn told(
         None => return Ok(failed("the profile names no command for it")),
     };
     let (code, tail) = run(workspace, recorder, argv, limits.answer).await?;
+    workspace.all_recorded().await?;
     match code {
         Some(0) if answered(workspace, wanted, Duration::ZERO).await => Ok(Outcome::Ok),
         Some(0) => Ok(failed(format!(

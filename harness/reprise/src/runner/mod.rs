@@ -94,6 +94,18 @@ impl Run {
             HashMap::new();
         for wanted in wanted {
             let cell = self.cell(&wanted);
+            let lacking = wanted
+                .scenario
+                .powers()
+                .into_iter()
+                .find_map(|power| self.engine.lacks(power));
+            if let Some(missing) = lacking {
+                let reason = missing.to_string();
+                let what = NotMeasured { cell, reason };
+                watch(Event::CellNotMeasured { what: what.clone() });
+                outcome.not_measured.push(what);
+                continue;
+            }
             let key = (wanted.profile.name.to_string(), wanted.layer);
             let ready_for = match obtained.get(&key) {
                 Some(known) => known.clone(),

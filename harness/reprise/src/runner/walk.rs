@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use reprise_engine::Exec;
 use reprise_gateway::ModelFault;
-use reprise_model::{Act, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId};
+use reprise_model::{
+    Act, Cause, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId,
+};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -15,7 +17,7 @@ use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
 use crate::scenario::{ModelFailure, RestartKind, Scenario, StepFile};
-use crate::workspace::{Workspace, WorkspaceError};
+use crate::workspace::{Ending, Workspace, WorkspaceError};
 
 /// Why a walk did not come to its end.
 #[derive(Debug, Error)]
@@ -60,6 +62,28 @@ pub(super) struct Walker<'a> {
     pub(super) turn: u32,
     pub(super) claimed_paths: Vec<String>,
     pub(super) logs: Vec<String>,
+    /// Whether its instances may be started again by the engine itself.
+    pub(super) in_place: bool,
+    /// Whether they bear one name.
+    pub(super) same_name: bool,
+    /// Whether they are to take longer to stop than they are given.
+    pub(super) slow_stop: bool,
+}
+
+/// What a restart records, and how it ends the workspace.
+fn ending(kind: RestartKind) -> (Act, Ending) {
+    let stop = |by| Act::Stop { by };
+    let kill = |by| Act::Kill { by };
+    match kind {
+        RestartKind::Stop | RestartKind::ClaimedPathsOnly | RestartKind::Reattach => {
+            (stop(None), Ending::Stop)
+        }
+        RestartKind::Drain => (stop(Some(Cause::Drain)), Ending::Drain),
+        RestartKind::ShortGrace => (stop(Some(Cause::ShortGrace)), Ending::ShortGrace),
+        RestartKind::Kill => (kill(None), Ending::Kill),
+        RestartKind::KillContainer => (kill(Some(Cause::ContainerKilled)), Ending::KillContainer),
+        RestartKind::OutOfMemory => (kill(Some(Cause::OutOfMemory)), Ending::OutOfMemory),
+    }
 }
 
 impl Walker<'_> {
@@ -85,6 +109,20 @@ impl Walker<'_> {
                 StepFile::Restart(kind) => self.restart(*kind).await?,
                 StepFile::FollowUp => self.follow_up().await?,
                 StepFile::ModelFails(failures) => self.break_model(failures).await?,
+                StepFile::RestartNodeAgent => {
+                    self.act(Act::RestartNodeAgent, async |walker| {
+                        walker.workspace.restart_node_agent().await?;
+                        Ok(Outcome::Ok)
+                    })
+                    .await?;
+                }
+                StepFile::GrowVolume => {
+                    self.act(Act::GrowVolume, async |walker| {
+                        walker.workspace.grow_volume().await?;
+                        Ok(Outcome::Ok)
+                    })
+                    .await?;
+                }
             }
         }
         Ok(())
@@ -155,6 +193,9 @@ impl Walker<'_> {
             if claimed_paths_only {
                 plan.keep_only = Some(walker.claimed_paths.clone());
             }
+            plan.in_place = walker.in_place;
+            plan.same_name = walker.same_name;
+            plan.slow_stop = walker.slow_stop;
             let starting = walker
                 .workspace
                 .start(epoch, plan, walker.limits.start)
@@ -207,27 +248,21 @@ impl Walker<'_> {
         self.probe(Moment::Before(epoch + 1)).await?;
         // A module writes them anew at each start.
         self.keep_logs().await;
-        match kind {
-            RestartKind::Stop | RestartKind::ClaimedPathsOnly => {
-                self.act(Act::Stop, async |walker| {
-                    Ok(if walker.workspace.stop().await? {
-                        Outcome::Ok
-                    } else {
-                        Outcome::Failed {
-                            reason: "it did not stop within its grace and was killed".to_owned(),
-                        }
-                    })
-                })
-                .await?;
-                self.render(Transition::Stop).await?;
-            }
-            RestartKind::Kill => {
-                self.act(Act::Kill, async |walker| {
-                    walker.workspace.kill().await?;
-                    Ok(Outcome::Ok)
-                })
-                .await?;
-            }
+        let (act, ending) = ending(kind);
+        let by_itself = matches!(act, Act::Stop { .. }) && kind != RestartKind::ShortGrace;
+        self.act(act, async |walker| {
+            let ended = walker.workspace.end(ending, epoch + 1).await?;
+            Ok(if ended || !by_itself {
+                Outcome::Ok
+            } else {
+                Outcome::Failed {
+                    reason: "it did not stop within its grace and was killed".to_owned(),
+                }
+            })
+        })
+        .await?;
+        if by_itself {
+            self.render(Transition::Stop).await?;
         }
         self.epoch += 1;
         self.start(kind == RestartKind::ClaimedPathsOnly).await?;

@@ -1,6 +1,7 @@
 //! A scenario: what is done to a workspace, and which checks judge it.
 
 use reprise_check::CHECKS;
+use reprise_engine::Power;
 use reprise_model::{CheckName, Layer, ScenarioName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,10 @@ pub enum StepFile {
     FollowUp,
     /// Have the model fail the agent's next turns, one failure each.
     ModelFails(Vec<ModelFailure>),
+    /// End what runs the workspace on its node (a kubelet), and start that again.
+    RestartNodeAgent,
+    /// Make the workspace's volume larger while it is in use.
+    GrowVolume,
 }
 
 /// How a model fails a turn.
@@ -66,9 +71,38 @@ pub enum RestartKind {
     Kill,
     /// As `stop`; then only the paths come back that are claimed to hold the agent's session.
     ClaimedPathsOnly,
+    /// The node is drained: an eviction that respects disruption budgets. Where there are no nodes, as `stop`.
+    Drain,
+    /// As `stop`, with a grace that ends before the stop scripts do.
+    ShortGrace,
+    /// As `stop`; then an instance of the same name comes back on the volume, as in a StatefulSet.
+    Reattach,
+    /// The container is killed, and started again in the same pod. Where nothing does that, as `kill`.
+    KillContainer,
+    /// The workspace takes more memory than it may have, and the kernel kills it. Where there is no limit, as `kill`.
+    OutOfMemory,
 }
 
 impl Scenario {
+    /// What an engine must be able to do beyond ending and starting workspaces.
+    #[must_use]
+    pub fn powers(&self) -> Vec<Power> {
+        self.steps
+            .iter()
+            .filter_map(|step| match step {
+                StepFile::RestartNodeAgent => Some(Power::RestartNodeAgent),
+                StepFile::GrowVolume => Some(Power::GrowVolume),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether some restart is of this kind.
+    #[must_use]
+    pub fn restarts_by(&self, kind: RestartKind) -> bool {
+        self.steps.contains(&StepFile::Restart(kind))
+    }
+
     /// Reads a scenario from a file's text.
     ///
     /// # Errors

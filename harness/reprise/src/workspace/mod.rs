@@ -37,6 +37,12 @@ pub const PYPI_DIR: &str = "/run/reprise/python";
 /// Seconds all stop scripts together may take.
 const STOP_DEADLINE: u64 = 60;
 
+/// The grace of a stop that shall end too early.
+const SHORT_GRACE: Duration = Duration::from_secs(2);
+
+/// A stop script that takes longer than that.
+const SLOW_STOP: &str = "sleep 30";
+
 /// How long a workspace may take to stop before it is killed: the stop scripts' time and a little.
 const GRACE: Duration = Duration::from_secs(STOP_DEADLINE + 15);
 
@@ -120,6 +126,25 @@ pub struct StartPlan {
     pub in_place: bool,
     /// Whether each start bears the same name, where the engine gives names.
     pub same_name: bool,
+    /// Whether a stop shall take longer than [`SHORT_GRACE`].
+    pub slow_stop: bool,
+}
+
+/// How a workspace ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It is asked to stop.
+    Stop,
+    /// Its node is drained.
+    Drain,
+    /// It is asked to stop, and given too little time.
+    ShortGrace,
+    /// It is killed.
+    Kill,
+    /// Its container is killed, and started again by the engine if that does so.
+    KillContainer,
+    /// It takes too much memory.
+    OutOfMemory,
 }
 
 /// One workspace.
@@ -134,6 +159,8 @@ pub struct Workspace {
     /// and removed then.
     starting: Option<JoinHandle<Result<Started, EngineError>>>,
     running: Option<Running>,
+    /// An instance whose processes were killed and that the engine starts again by itself.
+    coming_again: Option<InstanceId>,
 }
 
 struct Running {
@@ -170,6 +197,7 @@ impl Workspace {
             program,
             starting: None,
             running: None,
+            coming_again: None,
         })
     }
 
@@ -211,8 +239,19 @@ impl Workspace {
             ("USER".to_owned(), reprise_engine::USER.to_owned()),
         ]);
         env.extend(plan.env);
+        let mut scripts = plan.scripts;
+        if plan.slow_stop {
+            scripts.push(Script {
+                display_name: "a slow stop".to_owned(),
+                script: SLOW_STOP.to_owned(),
+                run_on_start: false,
+                run_on_stop: true,
+                timeout: 0,
+                log_path: None,
+            });
+        }
         let init = InitSpec {
-            scripts: plan.scripts,
+            scripts,
             env: env.clone(),
             home: HOME.to_owned(),
             directory: plan.directory.unwrap_or_else(|| HOME.to_owned()),
@@ -263,9 +302,13 @@ impl Workspace {
             same_name: plan.same_name,
         };
         let engine = Arc::clone(&self.engine);
-        let starting = self
-            .starting
-            .insert(tokio::spawn(async move { engine.start(&spec).await }));
+        let again = self.coming_again.take();
+        let starting = self.starting.insert(tokio::spawn(async move {
+            match again {
+                Some(instance) => engine.started_again(&instance).await,
+                None => engine.start(&spec).await,
+            }
+        }));
         let started = starting.await;
         self.starting = None;
         let started = started.expect("an engine does not panic and is not aborted")?;
@@ -352,32 +395,65 @@ impl Workspace {
         self.role(&["probe", HOME], Vec::new(), false).await
     }
 
-    /// Asks the workspace to stop, and waits until it is gone and all it said is recorded.
+    /// Ends the workspace, and waits until it is gone and all it said is recorded. Tells whether it ended by itself; what is
+    /// killed does not. `next` is the start that comes after.
     ///
     /// # Errors
     /// If it cannot be ended.
-    pub async fn stop(&mut self) -> Result<bool, WorkspaceError> {
+    pub async fn end(&mut self, ending: Ending, next: u32) -> Result<bool, WorkspaceError> {
         let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
-        let by_itself = self.engine.stop(&running.instance, GRACE).await?;
+        let (engine, instance) = (&self.engine, &running.instance);
+        let by_itself = match ending {
+            Ending::Stop => engine.stop(instance, GRACE).await?,
+            Ending::ShortGrace => engine.stop(instance, SHORT_GRACE).await?,
+            Ending::Drain => engine.evict(instance, GRACE).await?,
+            Ending::Kill => {
+                engine.kill(instance).await?;
+                false
+            }
+            Ending::OutOfMemory => {
+                engine.exhaust_memory(instance).await?;
+                false
+            }
+            Ending::KillContainer => {
+                // It may come again at any time.
+                self.gateway
+                    .set_epoch(next)
+                    .await
+                    .map_err(WorkspaceError::Gateway)?;
+                if engine.kill_container(instance).await? {
+                    self.coming_again = Some(instance.clone());
+                }
+                false
+            }
+        };
         running.events.ended().await?;
         self.all_recorded().await?;
         Ok(by_itself)
     }
 
-    /// Waits until everything that has crossed the wire is recorded.
-    async fn all_recorded(&self) -> Result<(), WorkspaceError> {
-        self.gateway.flush().await.map_err(WorkspaceError::Gateway)
-    }
-
-    /// Kills the workspace.
+    /// Ends what runs workspaces on their node, and starts it again.
     ///
     /// # Errors
-    /// If it cannot be killed.
-    pub async fn kill(&mut self) -> Result<(), WorkspaceError> {
-        let mut running = self.running.take().ok_or(WorkspaceError::NotRunning)?;
-        self.engine.kill(&running.instance).await?;
-        running.events.ended().await?;
-        self.all_recorded().await
+    /// If it does not come up again.
+    pub async fn restart_node_agent(&self) -> Result<(), WorkspaceError> {
+        Ok(self.engine.restart_node_agent().await?)
+    }
+
+    /// Makes the workspace's volume larger.
+    ///
+    /// # Errors
+    /// If it does not grow.
+    pub async fn grow_volume(&self) -> Result<(), WorkspaceError> {
+        Ok(self.engine.grow_volume(self.labels.workspace).await?)
+    }
+
+    /// Waits until everything that has crossed the wire is recorded.
+    ///
+    /// # Errors
+    /// If the gateway is served elsewhere, and that place is not reached any more.
+    pub async fn all_recorded(&self) -> Result<(), WorkspaceError> {
+        self.gateway.flush().await.map_err(WorkspaceError::Gateway)
     }
 
     /// Deletes the workspace and all that belongs to it.
