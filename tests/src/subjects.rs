@@ -21,6 +21,8 @@ pub struct Subject {
     pub released: bool,
     /// Whether its agent is played.
     pub stand_in: bool,
+    /// Whether its cells disturb others on the same node.
+    pub alone: bool,
     /// On which engines.
     pub engines: &'static [&'static str],
     /// The scenarios, each with the checks that must fail.
@@ -45,7 +47,6 @@ const DISTURBED: Scenarios = &[
     ("out_of_memory", &[]),
     ("short_grace", &[]),
     ("reattached", &[]),
-    ("kubelet_restarted", &[]),
 ];
 
 /// What most released modules do at every restart.
@@ -61,6 +62,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: HEALTHY,
     },
@@ -71,6 +73,7 @@ const NAMED: &[Subject] = &[
         module: Some("coder/goose@3.0.1"),
         released: true,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: &[
             ("cold_start", &[]),
@@ -87,6 +90,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: HEALTHY,
     },
@@ -97,6 +101,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: HEALTHY,
     },
@@ -107,8 +112,20 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: DISTURBED,
+    },
+    Subject {
+        name: "reference_native_node_agent",
+        agent: "reference",
+        layer: "native",
+        module: None,
+        released: false,
+        stand_in: false,
+        alone: true,
+        engines: ALL,
+        scenarios: &[("kubelet_restarted", &[])],
     },
     Subject {
         name: "reference_module_disturbed",
@@ -117,8 +134,20 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: DISTURBED,
+    },
+    Subject {
+        name: "reference_module_node_agent",
+        agent: "reference",
+        layer: "module",
+        module: None,
+        released: false,
+        stand_in: false,
+        alone: true,
+        engines: ALL,
+        scenarios: &[("kubelet_restarted", &[])],
     },
     Subject {
         name: "reference_native_grown",
@@ -127,6 +156,7 @@ const NAMED: &[Subject] = &[
         module: None,
         released: false,
         stand_in: false,
+        alone: false,
         engines: &["kubernetes"],
         scenarios: &[("volume_grown", &[])],
     },
@@ -137,6 +167,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-prompt-resent"),
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: &[
             ("warm_restart", &["prompt_not_resent"]),
@@ -150,6 +181,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-session-in-tmp"),
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: &[
             ("warm_restart", &["session_continues"]),
@@ -163,6 +195,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-wal-deleted"),
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: &[
             ("warm_restart", &[]),
@@ -176,6 +209,7 @@ const NAMED: &[Subject] = &[
         module: Some("reprise/reference-database-copied"),
         released: false,
         stand_in: false,
+        alone: false,
         engines: ALL,
         scenarios: &[
             ("warm_restart", &[]),
@@ -246,6 +280,7 @@ pub fn subjects() -> Vec<Subject> {
                 module: None,
                 released: layer == "module",
                 stand_in,
+                alone: false,
                 engines,
                 scenarios,
             });
@@ -257,11 +292,17 @@ pub fn subjects() -> Vec<Subject> {
         // Goose has a table of its own.
         if row.real && row.agent != "goose" {
             push("real", "native", false, &["sandbox"], RESUMES);
-            let daemons = &["docker", "kubernetes"];
-            push("real", "native", false, daemons, &RESUMES[WARM..=WARM]);
+            // Their hundreds of megabytes would be handed to the cluster anew by each test; goose, above, is the one that is.
+            push("real", "native", false, &["docker"], &RESUMES[WARM..=WARM]);
             if let Some(scenarios) = row.module {
                 push("real", "module", false, &["sandbox"], &scenarios[WARM..]);
-                push("real", "module", false, daemons, &scenarios[WARM..=WARM]);
+                push(
+                    "real",
+                    "module",
+                    false,
+                    &["docker"],
+                    &scenarios[WARM..=WARM],
+                );
             }
         }
     }

@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use reprise_tests::subjects::{Subject, subjects};
+use reprise_tests::subjects::{Scenarios, Subject, subjects};
 use reprise_tests::{kubeconfig, of_cluster, program, required, shared, skipped};
 use serde_json::Value;
 
 fn measure(
     subject: Subject,
     engine: &str,
-    scenario: &str,
+    scenarios: Scenarios,
     runs: &Path,
 ) -> Result<(i32, Value), Failed> {
     let mut command = Command::new(program());
     command
         .args(["run", subject.agent, "--engine", engine])
-        .args(["--layer", subject.layer, "--scenario", scenario])
+        .args(["--layer", subject.layer])
         .args(["--require", "all", "--format", "json", "--runs"])
         .arg(runs);
+    for (scenario, _) in scenarios {
+        command.args(["--scenario", scenario]);
+    }
     if let Some(module) = subject.module {
         command.args(["--module", module]);
     }
@@ -31,7 +34,10 @@ fn measure(
     if engine == "kubernetes" {
         of_cluster(&mut command);
         // The test cluster's other classes do not grow.
-        if scenario == "volume_grown" {
+        if scenarios
+            .iter()
+            .any(|(scenario, _)| *scenario == "volume_grown")
+        {
             command.args(["--storage-class", "growing"]);
         }
     }
@@ -63,17 +69,12 @@ fn runs_dir(test: &str) -> PathBuf {
     dir
 }
 
-fn trial(
-    subject: Subject,
-    engine: &'static str,
-    scenario: &'static str,
-    fails: &'static [&'static str],
-) -> Trial {
-    let name = format!("{engine}::{}::{scenario}", subject.name);
+/// One test of some cells of a subject, which share what the run has beside them.
+fn trial(name: String, subject: Subject, engine: &'static str, scenarios: Scenarios) -> Trial {
     let test = name.clone();
     Trial::test(name, move || {
         let runs = runs_dir(&test);
-        let (code, results) = measure(subject, engine, scenario, &runs)?;
+        let (code, results) = measure(subject, engine, scenarios, &runs)?;
         if let Some(missing) = results["not_measured"].get(0) {
             let reason = missing["reason"].as_str().unwrap_or_default();
             let part = if subject.released {
@@ -90,33 +91,46 @@ fn trial(
         if code == 69 && !required(engine) {
             return skipped("the engine cannot be used here");
         }
-        let result = &results["results"][0];
-        let verdicts = result["verdicts"]
-            .as_array()
-            .ok_or("there are no verdicts")?;
-        let failing = |judgement: &str| -> BTreeSet<&str> {
-            verdicts
-                .iter()
-                .filter(|verdict| verdict["judgement"] == judgement)
-                .filter_map(|verdict| verdict["check"].as_str())
-                .collect()
-        };
-        let wanted: BTreeSet<&str> = fails.iter().copied().collect();
-        let inconclusive = failing("inconclusive");
-        if failing("fail") != wanted || !inconclusive.is_empty() {
-            return Err(format!(
-                "these should fail: {wanted:?}\nthese did: {:?}, inconclusive: {inconclusive:?}\n{result:#}",
-                failing("fail")
-            )
-            .into());
+        for (scenario, fails) in scenarios {
+            compare(&results, scenario, fails)?;
         }
-        let expected = i32::from(!wanted.is_empty());
+        let expected = i32::from(scenarios.iter().any(|(_, fails)| !fails.is_empty()));
         if code != expected {
             return Err(format!("exit code {code} where {expected} was due").into());
         }
         std::fs::remove_dir_all(&runs)?;
         Ok(())
     })
+}
+
+/// Holds a cell's verdicts against those it should have.
+fn compare(results: &Value, scenario: &str, fails: &[&str]) -> Result<(), Failed> {
+    let result = results["results"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|result| result["cell"]["scenario"] == scenario)
+        .ok_or_else(|| format!("{scenario} has no result"))?;
+    let verdicts = result["verdicts"]
+        .as_array()
+        .ok_or("there are no verdicts")?;
+    let failing = |judgement: &str| -> BTreeSet<&str> {
+        verdicts
+            .iter()
+            .filter(|verdict| verdict["judgement"] == judgement)
+            .filter_map(|verdict| verdict["check"].as_str())
+            .collect()
+    };
+    let wanted: BTreeSet<&str> = fails.iter().copied().collect();
+    let inconclusive = failing("inconclusive");
+    if failing("fail") != wanted || !inconclusive.is_empty() {
+        return Err(format!(
+            "these should fail: {wanted:?}\nthese did: {:?}, inconclusive: {inconclusive:?}\n{result:#}",
+            failing("fail")
+        )
+        .into());
+    }
+    Ok(())
 }
 
 /// Whether an engine can be used here; the reason if not.
@@ -146,9 +160,18 @@ fn main() {
     let args = Arguments::from_args();
     let mut trials = Vec::new();
     for subject in subjects() {
-        for engine_name in subject.engines {
-            for (scenario, fails) in subject.scenarios {
-                trials.push(trial(subject, engine_name, scenario, fails));
+        for engine in subject.engines {
+            // A run in a cluster has a gateway's pod and hands it the agent: the cells of a subject share them there. What
+            // disturbs every other pod of the node stands alone.
+            let together = *engine == "kubernetes" && !subject.alone;
+            if together {
+                let name = format!("{engine}::{}", subject.name);
+                trials.push(trial(name, subject, engine, subject.scenarios));
+                continue;
+            }
+            for scenario in subject.scenarios {
+                let name = format!("{engine}::{}::{}", subject.name, scenario.0);
+                trials.push(trial(name, subject, engine, std::slice::from_ref(scenario)));
             }
         }
     }

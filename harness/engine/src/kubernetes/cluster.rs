@@ -1,13 +1,18 @@
 //! Talking to the API server: which cluster, what is tried again, and what an error means.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
+use http::Request;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
+use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error as ClientError};
+use tower::util::MapRequestLayer;
 
 use crate::{EngineError, Missing};
 
@@ -25,7 +30,11 @@ pub struct Place {
 /// How long a quota may keep a workspace waiting until others have ended.
 const BACK_PRESSURE: usize = 200;
 
-pub(super) async fn connect(place: &Place) -> Result<(Client, String), Missing> {
+/// Connects, and counts in `calls` what is asked of the API server.
+pub(super) async fn connect(
+    place: &Place,
+    calls: &Arc<AtomicU64>,
+) -> Result<(Client, String), Missing> {
     let missing = |what: String| {
         Missing {
         what,
@@ -51,11 +60,18 @@ pub(super) async fn connect(place: &Place) -> Result<(Client, String), Missing> 
         .clone()
         .unwrap_or_else(|| config.default_namespace.clone());
     let address = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(|error| {
-        missing(format!(
-            "the cluster {address} cannot be talked to: {error}"
-        ))
-    })?;
+    let calls = Arc::clone(calls);
+    let client = ClientBuilder::try_from(config)
+        .map_err(|error| {
+            missing(format!(
+                "the cluster {address} cannot be talked to: {error}"
+            ))
+        })?
+        .with_layer(&MapRequestLayer::new(move |request: Request<Body>| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            request
+        }))
+        .build();
     client
         .apiserver_version()
         .await

@@ -12,11 +12,15 @@ mod depot;
 mod endings;
 mod hub;
 mod logs;
+mod manifests;
 mod objects;
 mod pods;
+mod removal;
+mod shape;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,10 +28,9 @@ use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, PostParams};
 use kube::{Resource, ResourceExt};
 use reprise_model::{EngineKind, Errand, InstanceId, RunId, WorkspaceId};
-use serde::de::DeserializeOwned;
 use tokio::sync::{OnceCell, mpsc};
 use uuid::Uuid;
 
@@ -36,8 +39,8 @@ pub use cluster::Place;
 use hub::Hub;
 pub use hub::host_socket;
 use objects::Furnishing;
-pub use objects::Shape;
 use pods::{Pods, Seen};
+pub use shape::Shape;
 
 use crate::{
     Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Maker, Missing,
@@ -53,6 +56,7 @@ pub struct Kubernetes {
     pods: Pods,
     shape: Shape,
     maker: Maker,
+    calls: Arc<AtomicU64>,
     program: PathBuf,
     program_image: String,
     hub: OnceCell<Hub>,
@@ -82,7 +86,8 @@ impl Kubernetes {
         program: PathBuf,
         run: RunId,
     ) -> Result<Self, Missing> {
-        let (client, namespace) = cluster::connect(place).await?;
+        let calls = Arc::default();
+        let (client, namespace) = cluster::connect(place, &calls).await?;
         let image = images::program_image(&program).map_err(|error| Missing {
             what: format!("this program has no image: {error}"),
             remedy: "start it by its path".to_owned(),
@@ -96,11 +101,18 @@ impl Kubernetes {
             program_image: images::in_registry(shape.registry.as_deref(), &image),
             shape,
             maker: Maker::this(run),
+            calls,
             program,
             hub: OnceCell::new(),
             begun: AtomicBool::new(false),
             restart_kubelet: std::env::var("REPRISE_RESTART_KUBELET").ok(),
         })
+    }
+
+    /// How many requests it has sent to the API server.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// The namespace it works in.
@@ -137,133 +149,6 @@ impl Kubernetes {
         let (sender, lines) = mpsc::channel(256);
         tokio::spawn(logs::follow(self.pods.api(), pod.to_owned(), again, sender));
         lines
-    }
-
-    async fn list<K>(&self, kind: LeftoverKind, prefix: &str) -> Result<Vec<Leftover>, EngineError>
-    where
-        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + DeserializeOwned,
-        <K as Resource>::DynamicType: Default,
-    {
-        let api: Api<K> = self.api();
-        let (name, value) = objects::MANAGED_BY;
-        let params = ListParams::default().labels(&format!("{name}={value}"));
-        let found = cluster::ask(&format!("list {prefix}s"), || api.list(&params)).await?;
-        Ok(found
-            .items
-            .iter()
-            .map(|object| {
-                let (maker, workspace) = objects::read(object.meta());
-                Leftover {
-                    kind,
-                    name: format!("{prefix}/{}", object.name_any()),
-                    maker,
-                    workspace,
-                }
-            })
-            .collect())
-    }
-
-    async fn remove_object<K>(&self, what: &str, name: &str) -> Result<(), EngineError>
-    where
-        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + DeserializeOwned,
-        <K as Resource>::DynamicType: Default,
-    {
-        let api: Api<K> = self.api();
-        let params = DeleteParams::default();
-        cluster::ask(&format!("delete {what} {name}"), || async {
-            match api.delete(name, &params).await {
-                Err(error) if cluster::gone(&error) => Ok(()),
-                other => other.map(drop),
-            }
-        })
-        .await
-    }
-
-    /// Deletes a claim and waits until it is gone: it is protected while a pod uses it.
-    async fn remove_claim(&self, name: &str) -> Result<(), EngineError> {
-        self.remove_object::<PersistentVolumeClaim>("volume claim", name)
-            .await?;
-        let api: Api<PersistentVolumeClaim> = self.api();
-        let gone = async {
-            let mut pause = Duration::from_millis(20);
-            while cluster::ask("look at a volume claim", || api.get_opt(name))
-                .await?
-                .is_some()
-            {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
-            }
-            Ok(())
-        };
-        tokio::time::timeout(REMOVAL, gone)
-            .await
-            .unwrap_or_else(|_| {
-                Err(EngineError::NotStarted(format!(
-                    "volume claim {name} is still there: some pod uses it"
-                )))
-            })
-    }
-
-    async fn remove_pod_and_wait(&self, name: &str, grace: u32) -> Result<(), EngineError> {
-        hub::remove_pod(&self.pods.api(), name, grace).await?;
-        self.pods.gone(name, REMOVAL).await.map(drop)
-    }
-
-    /// A workspace's pod as it would be created, and what belongs to it: for review.
-    ///
-    /// # Errors
-    /// If something of the spec cannot be packed.
-    pub fn manifests(
-        program_image: &str,
-        shape: &Shape,
-        maker: &Maker,
-        spec: &StartSpec,
-    ) -> Vec<serde_json::Value> {
-        let labels = Labels {
-            maker: maker.clone(),
-            workspace: spec.labels.workspace,
-        };
-        let furnishing = Furnishing {
-            workspace_image: images::in_registry(
-                shape.registry.as_deref(),
-                &images::workspace_image(),
-            ),
-            program_image: program_image.to_owned(),
-            depot: "http://GATEWAY:8378".to_owned(),
-            names: vec!["coder".to_owned()],
-            keys: vec!["start".to_owned()],
-            gateway: "GATEWAY:8377".to_owned(),
-        };
-        let mut all = Vec::new();
-        let mut put = |value: Result<serde_json::Value, serde_json::Error>| {
-            all.push(value.expect("an object is JSON"));
-        };
-        for policy in objects::policies(maker, &hub::PORTS) {
-            put(serde_json::to_value(policy));
-        }
-        put(serde_json::to_value(objects::service(maker, &hub::PORTS)));
-        put(serde_json::to_value(objects::gateway(maker, program_image)));
-        put(serde_json::to_value(objects::trial(
-            maker,
-            program_image,
-            "http://GATEWAY:8378",
-            "http://GATEWAY:8379",
-        )));
-        put(serde_json::to_value(objects::claim(&labels, shape)));
-        let name = pod_name(spec);
-        put(serde_json::to_value(objects::workspace(
-            &name,
-            spec,
-            shape,
-            &furnishing,
-        )));
-        all
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) enum Command {
     /// Packages and images of agents
     #[command(subcommand)]
     Images(ImagesCommand),
+    /// What the kubernetes engine does in a cluster
+    #[command(subcommand)]
+    Kubernetes(KubernetesCommand),
     /// Tell what this machine has, and what is not measurable for want of it
     Doctor(DoctorArgs),
     /// Remove what a killed run left behind
@@ -317,6 +320,12 @@ pub(super) enum ImagesCommand {
         #[arg(long, value_name = "PATH", default_value = "images/agents.lock")]
         lock: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KubernetesCommand {
+    /// Print every object that a run with one workspace would create, for review
+    Manifests(ClusterArgs),
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod drift;
 mod exit;
 mod gc;
 mod images;
+mod kubernetes;
 mod list;
 mod matrix;
 mod places;
@@ -55,6 +56,7 @@ where
         Command::Docs(args) => matrix::docs(&args),
         Command::Agent(command) => agent::main(&command),
         Command::Images(command) => images::main(&command),
+        Command::Kubernetes(command) => kubernetes::main(&command),
         Command::Doctor(args) => doctor::main(&args),
         Command::Gc(args) => gc::main(&args),
         Command::Schema(args) => Ok(schema::main(&args)),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reprise_model::{Mark, NonceBook, Observation, Outcome, Subject};
+use reprise_model::{Mark, NonceBook, Outcome, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Limits;
 use super::command::{run, told};
+use super::{Limits, settle};
 use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
 use crate::record::Recorder;
@@ -16,11 +16,11 @@ use crate::scenario::{
     AgentProfile, ExpandError, ModuleProfile, NativeCommands, Placeholders, TaskChannel,
 };
 use crate::workspace::{
-    AgentApi, AgentApiError, HOME, StartPlan, Starting, Status, Workspace, WorkspaceError,
+    AgentApi, AgentApiError, HOME, StartPlan, Starting, Workspace, WorkspaceError,
 };
 
 /// How often AgentAPI is asked for its status.
-const POLL: Duration = Duration::from_millis(200);
+pub(super) const POLL: Duration = Duration::from_millis(200);
 
 /// The task's text: it holds the prompt's nonce, asks for one tool call, and says nothing of any answer.
 pub(super) fn task_text(book: &NonceBook) -> String {
@@ -358,82 +358,16 @@ impl Driver {
         }
     }
 
-    /// Waits until the agent is at rest: it shows something, AgentAPI calls it stable, and for a while neither that nor the wire changes. At the
-    /// native layer no process of the agent's is left between its commands.
+    /// Waits until the agent is at rest. At the native layer no process of the agent's is left between its commands.
     pub(super) async fn settle(
         &self,
         workspace: &Workspace,
         recorder: &Recorder,
         limits: &Limits,
     ) -> Result<Outcome, WorkspaceError> {
-        let Self::Module { api, .. } = self else {
-            return Ok(Outcome::Ok);
-        };
-        let wire = workspace.gateway().wire().changes();
-        let deadline = Instant::now() + limits.settle;
-        let mut quiet_since = Instant::now();
-        let mut last: Option<Status> = None;
-        let mut lines = *wire.borrow();
-        let mut silent = String::new();
-        let mut shown = false;
-        loop {
-            match api.status(workspace).await {
-                Ok(status) => {
-                    if last != Some(status) {
-                        last = Some(status);
-                        quiet_since = Instant::now();
-                        recorder.observe(Observation::AgentApiStatus {
-                            status: status.as_str().to_owned(),
-                        })?;
-                    }
-                }
-                Err(AgentApiError::Workspace(error)) => return Err(error),
-                Err(error) => {
-                    silent = error.to_string();
-                    last = None;
-                    quiet_since = Instant::now();
-                }
-            }
-            let now = *wire.borrow();
-            if now != lines {
-                lines = now;
-                quiet_since = Instant::now();
-            }
-            if last == Some(Status::Stable) && quiet_since.elapsed() >= limits.quiet {
-                if shown {
-                    return Ok(Outcome::Ok);
-                }
-                // What it shows first is where its quiet begins.
-                quiet_since = Instant::now();
-            }
-            if !shown {
-                match api.shows_something(workspace).await {
-                    Ok(something) => shown = something,
-                    Err(AgentApiError::Workspace(error)) => return Err(error),
-                    Err(error) => silent = error.to_string(),
-                }
-                if shown {
-                    quiet_since = Instant::now();
-                }
-            }
-            if Instant::now() >= deadline {
-                return Ok(failed(match last {
-                    Some(_) if !shown => format!(
-                        "the agent's screen was still blank after {} s",
-                        limits.settle.as_secs()
-                    ),
-                    Some(status) => format!(
-                        "the agent was not at rest after {} s: AgentAPI says `{}`",
-                        limits.settle.as_secs(),
-                        status.as_str()
-                    ),
-                    None => format!(
-                        "the agent was not at rest after {} s: {silent}",
-                        limits.settle.as_secs()
-                    ),
-                }));
-            }
-            tokio::time::sleep(POLL).await;
+        match self {
+            Self::Native { .. } => Ok(Outcome::Ok),
+            Self::Module { api, .. } => settle::settle(*api, workspace, recorder, limits).await,
         }
     }
 

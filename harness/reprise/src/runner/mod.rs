@@ -6,6 +6,7 @@ mod command;
 mod drive;
 mod limits;
 mod plan;
+mod settle;
 mod walk;
 
 use std::collections::HashMap;

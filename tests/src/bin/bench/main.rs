@@ -18,6 +18,8 @@ use reprise_engine::{
 use reprise_gateway::{Gateway, Masker, Sink, WireLog};
 use reprise_model::{InitSpec, Mark, NonceBook, RunId, Stamp, WorkspaceId};
 
+mod cluster;
+
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result {
@@ -27,10 +29,14 @@ fn main() -> Result {
     match args.as_slice() {
         ["restart", program, rounds] => runtime.block_on(restart(program, rounds.parse()?)),
         ["start", program, rounds] => runtime.block_on(start(program, rounds.parse()?)),
+        ["cluster", program, rounds] => runtime.block_on(cluster::restart(program, rounds.parse()?)),
+        ["scale", program, workspaces] => {
+            runtime.block_on(cluster::scale(program, workspaces.parse()?))
+        }
         ["probe", program, rounds] => probe(program, rounds.parse()?),
         ["gateway", seconds] => gateway(seconds.parse()?),
         ["serve", kind] => serve(kind),
-        _ => Err("bench restart|start|probe PROGRAM ROUNDS, or bench gateway SECONDS".into()),
+        _ => Err("bench restart|start|probe|cluster PROGRAM ROUNDS, bench scale PROGRAM WORKSPACES, or bench gateway SECONDS".into()),
     }
 }
 

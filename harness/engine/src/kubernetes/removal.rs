@@ -1,0 +1,97 @@
+//! Finding what is Reprise's in a namespace, and removing it.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::{Kubernetes, REMOVAL, cluster, hub, objects};
+use crate::{EngineError, Leftover, LeftoverKind};
+
+impl Kubernetes {
+    pub(super) async fn list<K>(
+        &self,
+        kind: LeftoverKind,
+        prefix: &str,
+    ) -> Result<Vec<Leftover>, EngineError>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+        <K as Resource>::DynamicType: Default,
+    {
+        let api: Api<K> = self.api();
+        let (name, value) = objects::MANAGED_BY;
+        let params = ListParams::default().labels(&format!("{name}={value}"));
+        let found = cluster::ask(&format!("list {prefix}s"), || api.list(&params)).await?;
+        Ok(found
+            .items
+            .iter()
+            .map(|object| {
+                let (maker, workspace) = objects::read(object.meta());
+                Leftover {
+                    kind,
+                    name: format!("{prefix}/{}", object.name_any()),
+                    maker,
+                    workspace,
+                }
+            })
+            .collect())
+    }
+
+    pub(super) async fn remove_object<K>(&self, what: &str, name: &str) -> Result<(), EngineError>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+        <K as Resource>::DynamicType: Default,
+    {
+        let api: Api<K> = self.api();
+        let params = DeleteParams::default();
+        cluster::ask(&format!("delete {what} {name}"), || async {
+            match api.delete(name, &params).await {
+                Err(error) if cluster::gone(&error) => Ok(()),
+                other => other.map(drop),
+            }
+        })
+        .await
+    }
+
+    /// Deletes a claim and waits until it is gone: it is protected while a pod uses it.
+    pub(super) async fn remove_claim(&self, name: &str) -> Result<(), EngineError> {
+        self.remove_object::<PersistentVolumeClaim>("volume claim", name)
+            .await?;
+        let api: Api<PersistentVolumeClaim> = self.api();
+        let gone = async {
+            let mut pause = Duration::from_millis(20);
+            while cluster::ask("look at a volume claim", || api.get_opt(name))
+                .await?
+                .is_some()
+            {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+            Ok(())
+        };
+        tokio::time::timeout(REMOVAL, gone)
+            .await
+            .unwrap_or_else(|_| {
+                Err(EngineError::NotStarted(format!(
+                    "volume claim {name} is still there: some pod uses it"
+                )))
+            })
+    }
+
+    pub(super) async fn remove_pod_and_wait(
+        &self,
+        name: &str,
+        grace: u32,
+    ) -> Result<(), EngineError> {
+        hub::remove_pod(&self.pods.api(), name, grace).await?;
+        self.pods.gone(name, REMOVAL).await.map(drop)
+    }
+}
