@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, PostParams};
@@ -43,8 +43,8 @@ use pods::{Pods, Seen};
 pub use shape::Shape;
 
 use crate::{
-    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Maker, Missing,
-    Progress, Route, StartSpec, Started, TOOLS_DIR, images,
+    Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, Maker, Missing, Progress, Route,
+    StartSpec, Started, TOOLS_DIR, images,
 };
 
 /// How long the API server may take to remove what has ended.
@@ -317,30 +317,14 @@ impl Engine for Kubernetes {
     }
 
     async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
-        for leftover in self.leftovers().await? {
-            if leftover.workspace == Some(workspace) {
-                self.remove(&leftover).await?;
-            }
+        for leftover in self.find(Some(workspace)).await? {
+            self.remove(&leftover).await?;
         }
         Ok(())
     }
 
     async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError> {
-        let mut found = self.list::<Pod>(LeftoverKind::Instance, "pod").await?;
-        found.extend(self.list::<Service>(LeftoverKind::Route, "service").await?);
-        found.extend(
-            self.list::<NetworkPolicy>(LeftoverKind::Route, "networkpolicy")
-                .await?,
-        );
-        found.extend(
-            self.list::<PodDisruptionBudget>(LeftoverKind::Route, "poddisruptionbudget")
-                .await?,
-        );
-        found.extend(
-            self.list::<PersistentVolumeClaim>(LeftoverKind::Volume, "persistentvolumeclaim")
-                .await?,
-        );
-        Ok(found)
+        self.find(None).await
     }
 
     async fn remove(&self, leftover: &Leftover) -> Result<(), EngineError> {

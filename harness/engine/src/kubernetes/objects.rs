@@ -48,6 +48,13 @@ pub(super) const INSTALL: &str = "install";
 /// Where the gateway's socket and depot lie in its pod.
 pub(super) const GATEWAY_DIR: &str = "/run/reprise";
 
+/// Whether the cluster may pull an image: without a registry of the user's there is none to pull from, and a public one is
+/// not asked for what it cannot have.
+fn pull_policy(image: &str) -> String {
+    let named = image.split('/').count() > 2;
+    if named { "IfNotPresent" } else { "Never" }.to_owned()
+}
+
 fn quantities(of: &BTreeMap<String, String>) -> Option<BTreeMap<String, Quantity>> {
     Some(
         of.iter()
@@ -231,8 +238,8 @@ pub(super) fn workspace(
             security_context: Some(restricted_pod()),
             init_containers: Some(vec![Container {
                 name: INSTALL.to_owned(),
+                image_pull_policy: Some(pull_policy(&furnishing.program_image)),
                 image: Some(furnishing.program_image.clone()),
-                image_pull_policy: Some("IfNotPresent".to_owned()),
                 command: Some(install),
                 security_context: Some(restricted()),
                 resources: Some(small()),
@@ -241,8 +248,8 @@ pub(super) fn workspace(
             }]),
             containers: vec![Container {
                 name: MAIN.to_owned(),
+                image_pull_policy: Some(pull_policy(&furnishing.workspace_image)),
                 image: Some(furnishing.workspace_image.clone()),
-                image_pull_policy: Some("IfNotPresent".to_owned()),
                 command: Some(command),
                 working_dir: Some(home.clone()),
                 env: Some(
@@ -295,7 +302,7 @@ pub(super) fn gateway(maker: &Maker, program_image: &str) -> Pod {
             containers: vec![Container {
                 name: MAIN.to_owned(),
                 image: Some(program_image.to_owned()),
-                image_pull_policy: Some("IfNotPresent".to_owned()),
+                image_pull_policy: Some(pull_policy(program_image)),
                 command: Some(
                     ["/reprise", "gateway", "serve", GATEWAY_DIR]
                         .map(str::to_owned)
@@ -447,7 +454,7 @@ pub(super) fn trial(maker: &Maker, program_image: &str, open: &str, shut: &str) 
             containers: vec![Container {
                 name: MAIN.to_owned(),
                 image: Some(program_image.to_owned()),
-                image_pull_policy: Some("IfNotPresent".to_owned()),
+                image_pull_policy: Some(pull_policy(program_image)),
                 command: Some(
                     ["/reprise", "workspace-agent", "try-walls", open, shut]
                         .map(str::to_owned)

@@ -2,19 +2,46 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Resource, ResourceExt};
+use reprise_model::WorkspaceId;
 use serde::de::DeserializeOwned;
 
 use super::{Kubernetes, REMOVAL, cluster, hub, objects};
 use crate::{EngineError, Leftover, LeftoverKind};
 
 impl Kubernetes {
-    pub(super) async fn list<K>(
+    /// Everything of Reprise's in the namespace, or what belongs to one workspace: the API server selects, so that a thousand
+    /// workspaces are not told of each other.
+    pub(super) async fn find(&self, of: Option<WorkspaceId>) -> Result<Vec<Leftover>, EngineError> {
+        let (pods, budgets, claims) = tokio::try_join!(
+            self.list::<Pod>(LeftoverKind::Instance, "pod", of),
+            self.list::<PodDisruptionBudget>(LeftoverKind::Route, "poddisruptionbudget", of),
+            self.list::<PersistentVolumeClaim>(LeftoverKind::Volume, "persistentvolumeclaim", of),
+        )?;
+        let mut found = pods;
+        found.extend(budgets);
+        // Workspaces have none of their own.
+        if of.is_none() {
+            let (services, policies) = tokio::try_join!(
+                self.list::<Service>(LeftoverKind::Route, "service", of),
+                self.list::<NetworkPolicy>(LeftoverKind::Route, "networkpolicy", of),
+            )?;
+            found.extend(services);
+            found.extend(policies);
+        }
+        found.extend(claims);
+        Ok(found)
+    }
+
+    async fn list<K>(
         &self,
         kind: LeftoverKind,
         prefix: &str,
+        of: Option<WorkspaceId>,
     ) -> Result<Vec<Leftover>, EngineError>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
@@ -25,7 +52,11 @@ impl Kubernetes {
     {
         let api: Api<K> = self.api();
         let (name, value) = objects::MANAGED_BY;
-        let params = ListParams::default().labels(&format!("{name}={value}"));
+        let mut labels = format!("{name}={value}");
+        if let Some(workspace) = of {
+            labels.push_str(&format!(",{}={workspace}", objects::WORKSPACE));
+        }
+        let params = ListParams::default().labels(&labels);
         let found = cluster::ask(&format!("list {prefix}s"), || api.list(&params)).await?;
         Ok(found
             .items

@@ -140,7 +140,7 @@ pub(super) struct ClusterArgs {
 pub(super) struct RunArgs {
     /// Agents to measure; all where none is named
     pub(super) agents: Vec<String>,
-    /// Scenarios to run; all where none is named
+    /// Scenarios to run; where none is named, all but those of another engine's own
     #[arg(short, long = "scenario", value_name = "NAME")]
     pub(super) scenarios: Vec<String>,
     /// Layers to measure; both where none is named

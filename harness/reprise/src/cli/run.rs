@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use reprise_model::{Cell, CellResult, Layer, NotMeasured, RunId, Subject};
+use reprise_model::{Cell, CellResult, EngineKind, Layer, NotMeasured, RunId, Subject};
 use reprise_report::{Live, Style};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -38,8 +38,12 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
             .map(|name| catalogue.agent(name))
             .collect::<Result<_, _>>()?
     };
+    let engine = args.engine.map(EngineKind::from);
     let scenarios: Vec<&Scenario> = if args.scenarios.is_empty() {
-        catalogue.scenarios().collect()
+        catalogue
+            .scenarios()
+            .filter(|scenario| scenario.engine.is_none() || scenario.engine == engine)
+            .collect()
     } else {
         args.scenarios
             .iter()

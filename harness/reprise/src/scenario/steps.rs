@@ -2,7 +2,7 @@
 
 use reprise_check::CHECKS;
 use reprise_engine::Power;
-use reprise_model::{CheckName, Layer, ScenarioName};
+use reprise_model::{CheckName, EngineKind, Layer, ScenarioName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,9 @@ pub struct Scenario {
     /// The layers it makes sense at; both where none is named.
     #[serde(default = "both_layers")]
     pub layers: Vec<Layer>,
+    /// The engine whose own behaviour it tries. On another it runs only where it is named, and does the nearest thing there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineKind>,
     /// What is done, in order.
     pub steps: Vec<StepFile>,
     /// Which checks judge the history.
