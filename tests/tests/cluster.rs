@@ -114,6 +114,38 @@ async fn a_run_killed_at_any_moment_leaves_nothing_that_gc_does_not_find() {
         .expect("it was left alone");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_dies_is_no_failure_of_the_agent() {
+    let bench = Bench::open();
+    if !usable(&bench, "kubernetes") {
+        return;
+    }
+    for layer in ["native", "module"] {
+        let args = [
+            "run",
+            "reference",
+            "-e",
+            "kubernetes",
+            "-l",
+            layer,
+            "-s",
+            "warm_restart",
+        ];
+        let mut child = bench.run_until(&args, "\"act\":\"plant_marks\"");
+        let gateways: Vec<Leftover> = left_by(child.id())
+            .await
+            .into_iter()
+            .filter(|left| left.name.starts_with("pod/reprise-gateway"))
+            .collect();
+        assert_eq!(gateways.len(), 1, "{gateways:?}");
+        let engine = engine(None, Shape::default()).await;
+        engine.remove(&gateways[0]).await.expect("it can be ended");
+        let status = child.wait().expect("a child can be waited for");
+        assert_eq!(status.code(), Some(2), "{layer}");
+        std::fs::remove_dir_all(bench.dir.path().join("runs")).expect("removed");
+    }
+}
+
 /// What `prepare` and a start in this shape end with.
 async fn refusal(namespace: Option<&str>, shape: Shape) -> String {
     let engine = Arc::new(engine(namespace, shape).await);

@@ -1,4 +1,4 @@
-//! A gateway that answers elsewhere: a [`host`] beside the workspaces serves many of them, and a link to it carries orders
+//! A gateway that answers elsewhere: a [`Host`] beside the workspaces serves many of them, and a link to it carries orders
 //! one way and the wire's lines the other. Both ends speak lines of JSON over any stream, such as an exec's.
 //!
 //! A link may break at any time. The host keeps each line until it is acknowledged, the other end each order until it is

@@ -147,6 +147,13 @@ impl Walker<'_> {
                 reason: error.to_string(),
             },
         };
+        let outcome = match (outcome, self.workspace.gateway().wire().trouble()) {
+            // Where the wire was lost, nobody knows what the agent did.
+            (Outcome::Failed { reason }, Some(trouble)) => Outcome::Unknown {
+                reason: format!("{trouble}; {reason}"),
+            },
+            (outcome, _) => outcome,
+        };
         self.recorder.ended(op, outcome.clone())?;
         (self.watch)(Event::StepEnded {
             cell: self.cell.clone(),

@@ -126,7 +126,7 @@ pub struct StartPlan {
     pub in_place: bool,
     /// Whether each start bears the same name, where the engine gives names.
     pub same_name: bool,
-    /// Whether a stop shall take longer than [`SHORT_GRACE`].
+    /// Whether a stop shall take longer than a short grace.
     pub slow_stop: bool,
 }
 
