@@ -16,6 +16,18 @@ pub struct Missing {
     pub remedy: String,
 }
 
+/// An error with its causes, in a line.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
 /// Why an engine could not do what it was asked for.
 #[derive(Debug, Error)]
 pub enum EngineError {

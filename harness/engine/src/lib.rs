@@ -17,10 +17,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reprise_model::{EngineKind, InstanceId, WorkspaceId};
 
-pub use error::{EngineError, Missing};
+pub use error::{EngineError, Missing, with_causes};
 pub use spec::{
     Door, Exec, ExecOutput, InjectedFile, Labels, Leftover, LeftoverKind, Maker, Mount, Power,
-    Route, START_FILES, StartSpec, Started, TOOLS_DIR, USER, Uid, this_host,
+    Route, START_FILES, StartSpec, Started, TOOLS_DIR, USER, Uid, init_command, this_host,
 };
 
 /// Takes word of what a long act is doing.

@@ -31,6 +31,17 @@ pub const TOOLS_DIR: &str = "/run/reprise/bin";
 /// Where injected files lie inside a workspace.
 pub const START_FILES: &str = "/run/reprise";
 
+/// PID 1's command line: it reads its spec from the file of that name among a start's [`InjectedFile`]s.
+#[must_use]
+pub fn init_command() -> Vec<String> {
+    vec![
+        format!("{TOOLS_DIR}/reprise"),
+        "workspace-agent".to_owned(),
+        "init".to_owned(),
+        format!("{START_FILES}/spec.json"),
+    ]
+}
+
 /// Who made an object: what every object carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maker {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Bench;
 use crate::{
-    Door, Exec, InjectedFile, Labels, Maker, Mount, Route, START_FILES, StartSpec, Started,
-    TOOLS_DIR,
+    Door, Exec, InjectedFile, Labels, Maker, Mount, Route, StartSpec, Started, TOOLS_DIR,
+    init_command, with_causes,
 };
 
 /// A workspace of a case; deleted at its end.
@@ -71,12 +71,7 @@ impl Workspace {
             hostname: "conformance".to_owned(),
             gateway: self.route.address,
             home: "/home/coder".into(),
-            init: vec![
-                program.clone(),
-                "workspace-agent".to_owned(),
-                "init".to_owned(),
-                format!("{START_FILES}/spec.json"),
-            ],
+            init: init_command(),
             env: BTreeMap::from([
                 ("HOME".to_owned(), "/home/coder".to_owned()),
                 (
@@ -177,23 +172,12 @@ impl Workspace {
 /// What an engine that cannot start a workspace says: of its preparation, or of the start.
 pub async fn first_refusal(bench: &Bench) -> String {
     if let Err(error) = bench.engine.prepare(&|_| ()).await {
-        return in_full(&error);
+        return with_causes(&error);
     }
     let workspace = Workspace::new(bench).await;
     let refused = bench.engine.start(&workspace.spec(None)).await;
     workspace.delete().await;
-    in_full(&refused.expect_err("it must not start"))
-}
-
-/// An error with what it comes from.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
+    with_causes(&refused.expect_err("it must not start"))
 }
 
 /// A wire that nobody reads.

@@ -4,6 +4,7 @@
 //! package mirror, which needs root. Its tag names the recipe, so a changed recipe is a new image.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -13,7 +14,7 @@ use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuil
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use nix::unistd::geteuid;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, DuplexStream};
 use tokio::process::Command;
 use tokio_util::io::SyncIoBridge;
 
@@ -132,38 +133,29 @@ async fn run(command: &mut Command) -> Result<(), EngineError> {
     )))
 }
 
-/// Makes an image of the base image with directories and programs in it, under `tag`. An image may be larger than the
-/// memory: the context is written while the daemon reads it.
-pub(super) async fn layer(
+type Context = tar::Builder<SyncIoBridge<DuplexStream>>;
+
+fn text(tar: &mut Context, name: &str, content: &str, mode: u32) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(mode);
+    tar.append_data(&mut header, name, content.as_bytes())
+}
+
+/// Builds an image from what `pack` puts into its context. It may be larger than the memory: the context is written while
+/// the daemon reads it.
+async fn packed(
     client: &Client,
     tag: &str,
-    directories: &BTreeMap<PathBuf, PathBuf>,
-    programs: &[(String, String)],
+    pack: impl FnOnce(&mut Context) -> io::Result<()> + Send + 'static,
 ) -> Result<(), EngineError> {
     let (reader, writer) = tokio::io::duplex(256 * 1024);
-    let dockerfile = format!(
-        "FROM {}\nCOPY --chown=root:root files/ /\nENV PATH={TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
-        workspace_image()
-    );
-    let directories = directories.clone();
-    let programs = programs.to_vec();
     let packing = tokio::task::spawn_blocking(move || {
         let mut tar = tar::Builder::new(SyncIoBridge::new(writer));
         tar.follow_symlinks(false);
+        // Docker does not read GNU's form of files with holes.
         tar.sparse(false);
-        let mut text = |name: &str, content: &str, mode: u32| {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(content.len() as u64);
-            header.set_mode(mode);
-            tar.append_data(&mut header, name, content.as_bytes())
-        };
-        text("Dockerfile", &dockerfile, 0o644)?;
-        for (name, script) in &programs {
-            text(&format!("files{TOOLS_DIR}/{name}"), script, 0o755)?;
-        }
-        for (target, source) in &directories {
-            tar.append_dir_all(format!("files{}", target.display()), source)?;
-        }
+        pack(&mut tar)?;
         tar.into_inner()?.shutdown()
     });
     let options = BuildImageOptionsBuilder::new().t(tag).rm(true).build();
@@ -175,29 +167,41 @@ pub(super) async fn layer(
         .map_err(failed)
 }
 
+/// Makes an image of the base image with directories and programs in it, under `tag`.
+pub(super) async fn layer(
+    client: &Client,
+    tag: &str,
+    directories: &BTreeMap<PathBuf, PathBuf>,
+    programs: &[(String, String)],
+) -> Result<(), EngineError> {
+    let dockerfile = format!(
+        "FROM {}\nCOPY --chown=root:root files/ /\nENV PATH={TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+        workspace_image()
+    );
+    let directories = directories.clone();
+    let programs = programs.to_vec();
+    packed(client, tag, move |tar| {
+        text(tar, "Dockerfile", &dockerfile, 0o644)?;
+        for (name, script) in &programs {
+            text(tar, &format!("files{TOOLS_DIR}/{name}"), script, 0o755)?;
+        }
+        for (target, source) in &directories {
+            tar.append_dir_all(format!("files{}", target.display()), source)?;
+        }
+        Ok(())
+    })
+    .await
+}
+
 /// Makes an image of nothing but a program, which is what it runs.
 pub(super) async fn program(client: &Client, tag: &str, program: &Path) -> Result<(), EngineError> {
     let dockerfile = "FROM scratch\nCOPY reprise /reprise\nENTRYPOINT [\"/reprise\"]\n";
-    let (reader, writer) = tokio::io::duplex(256 * 1024);
-    let program = program.to_owned();
-    let packing = tokio::task::spawn_blocking(move || {
-        let mut tar = tar::Builder::new(SyncIoBridge::new(writer));
-        // Docker does not read GNU's form of files with holes.
-        tar.sparse(false);
-        let mut header = tar::Header::new_gnu();
-        header.set_size(dockerfile.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, "Dockerfile", dockerfile.as_bytes())?;
-        tar.append_path_with_name(&program, "reprise")?;
-        tar.into_inner()?.shutdown()
-    });
-    let options = BuildImageOptionsBuilder::new().t(tag).rm(true).build();
-    let body = bollard::body_try_stream(pieces(reader));
-    built(client.build_image(options, None, Some(body))).await?;
-    packing
-        .await
-        .expect("packing does not panic")
-        .map_err(failed)
+    let program = program.canonicalize().map_err(failed)?;
+    packed(client, tag, move |tar| {
+        text(tar, "Dockerfile", dockerfile, 0o644)?;
+        tar.append_path_with_name(&program, "reprise")
+    })
+    .await
 }
 
 async fn import(client: &Client, root: PathBuf) -> Result<(), EngineError> {

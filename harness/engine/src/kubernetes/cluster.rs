@@ -8,10 +8,11 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 use http::Request;
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error as ClientError};
+use serde::de::DeserializeOwned;
 use tower::util::MapRequestLayer;
 
 use crate::{EngineError, Missing};
@@ -149,6 +150,25 @@ where
         .when(|error| quota(error) || passing(error))
         .await
         .map_err(EngineError::kubernetes(doing))
+}
+
+/// Deletes an object. One that is not there any more is deleted.
+pub(super) async fn delete<K>(
+    api: &Api<K>,
+    what: &str,
+    name: &str,
+    params: &DeleteParams,
+) -> Result<(), EngineError>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    ask(&format!("delete {what} {name}"), || async {
+        match api.delete(name, params).await {
+            Err(error) if gone(&error) => Ok(()),
+            other => other.map(drop),
+        }
+    })
+    .await
 }
 
 /// What the cluster said last of an object that does not become what it should.

@@ -221,13 +221,7 @@ impl Hub {
 /// Deletes a pod, with so many seconds' grace.
 pub(super) async fn remove_pod(api: &Api<Pod>, name: &str, grace: u32) -> Result<(), EngineError> {
     let params = DeleteParams::default().grace_period(grace);
-    cluster::ask(&format!("delete pod {name}"), || async {
-        match api.delete(name, &params).await {
-            Err(error) if cluster::gone(&error) => Ok(()),
-            other => other.map(drop),
-        }
-    })
-    .await
+    cluster::delete(api, "pod", name, &params).await
 }
 
 /// Reaches the gateway's socket by a command in its pod.

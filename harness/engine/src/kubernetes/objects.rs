@@ -139,6 +139,31 @@ fn small() -> ResourceRequirements {
     }
 }
 
+/// What every pod has in common: it runs once, and may do next to nothing.
+fn restricted_spec(containers: Vec<Container>) -> PodSpec {
+    PodSpec {
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        restart_policy: Some("Never".to_owned()),
+        security_context: Some(restricted_pod()),
+        containers,
+        ..Default::default()
+    }
+}
+
+/// A container that runs this program.
+fn program(name: &str, image: &str, command: Vec<String>) -> Container {
+    Container {
+        name: name.to_owned(),
+        image: Some(image.to_owned()),
+        image_pull_policy: Some(pull_policy(image)),
+        command: Some(command),
+        security_context: Some(restricted()),
+        resources: Some(small()),
+        ..Default::default()
+    }
+}
+
 fn mount(name: &str, path: &str) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
@@ -229,24 +254,26 @@ pub(super) fn workspace(
     Pod {
         metadata: meta_of_workspace(name.to_owned(), &spec.labels),
         spec: Some(PodSpec {
-            automount_service_account_token: Some(false),
-            enable_service_links: Some(false),
             hostname: Some(spec.hostname.clone()),
             restart_policy: Some(if spec.in_place { "Always" } else { "Never" }.to_owned()),
             // How long a deletion that says nothing else may take.
             termination_grace_period_seconds: Some(30),
-            security_context: Some(restricted_pod()),
             init_containers: Some(vec![Container {
-                name: INSTALL.to_owned(),
-                image_pull_policy: Some(pull_policy(&furnishing.program_image)),
-                image: Some(furnishing.program_image.clone()),
-                command: Some(install),
-                security_context: Some(restricted()),
-                resources: Some(small()),
                 volume_mounts: Some(vec![mount("start", START_FILES)]),
-                ..Default::default()
+                ..program(INSTALL, &furnishing.program_image, install)
             }]),
-            containers: vec![Container {
+            volumes: Some(vec![
+                empty_dir("start"),
+                Volume {
+                    name: "home".to_owned(),
+                    persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+                        claim_name: claim_name(spec.labels.workspace),
+                        ..Default::default()
+                    }),
+                    ..Default::default()
+                },
+            ]),
+            ..restricted_spec(vec![Container {
                 name: MAIN.to_owned(),
                 image_pull_policy: Some(pull_policy(&furnishing.workspace_image)),
                 image: Some(furnishing.workspace_image.clone()),
@@ -271,19 +298,7 @@ pub(super) fn workspace(
                 }),
                 volume_mounts: Some(vec![mount("start", START_FILES), mount("home", &home)]),
                 ..Default::default()
-            }],
-            volumes: Some(vec![
-                empty_dir("start"),
-                Volume {
-                    name: "home".to_owned(),
-                    persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-                        claim_name: claim_name(spec.labels.workspace),
-                        ..Default::default()
-                    }),
-                    ..Default::default()
-                },
-            ]),
-            ..Default::default()
+            }])
         }),
         ..Default::default()
     }
@@ -294,27 +309,18 @@ pub(super) fn gateway(maker: &Maker, program_image: &str) -> Pod {
     Pod {
         metadata: meta(run_name(maker.run), maker, "gateway"),
         spec: Some(PodSpec {
-            automount_service_account_token: Some(false),
-            enable_service_links: Some(false),
-            restart_policy: Some("Never".to_owned()),
             termination_grace_period_seconds: Some(1),
-            security_context: Some(restricted_pod()),
-            containers: vec![Container {
-                name: MAIN.to_owned(),
-                image: Some(program_image.to_owned()),
-                image_pull_policy: Some(pull_policy(program_image)),
-                command: Some(
+            volumes: Some(vec![empty_dir("run")]),
+            ..restricted_spec(vec![Container {
+                volume_mounts: Some(vec![mount("run", GATEWAY_DIR)]),
+                ..program(
+                    MAIN,
+                    program_image,
                     ["/reprise", "gateway", "serve", GATEWAY_DIR]
                         .map(str::to_owned)
                         .to_vec(),
-                ),
-                security_context: Some(restricted()),
-                resources: Some(small()),
-                volume_mounts: Some(vec![mount("run", GATEWAY_DIR)]),
-                ..Default::default()
-            }],
-            volumes: Some(vec![empty_dir("run")]),
-            ..Default::default()
+                )
+            }])
         }),
         ..Default::default()
     }
@@ -407,13 +413,14 @@ pub(super) fn policies(maker: &Maker, ports: &Ports) -> [NetworkPolicy; 2] {
 
 /// Lets a workspace be moved off its node, by way of the disruption controller.
 pub(super) fn budget(labels: &Labels) -> PodDisruptionBudget {
-    let mut selector = selector(labels.maker.run, "workspace");
-    selector
-        .match_labels
-        .get_or_insert_default()
-        .insert(WORKSPACE.to_owned(), labels.workspace.to_string());
+    let metadata = meta_of_workspace(claim_name(labels.workspace), labels);
+    // It bears the labels of the pods that it is for.
+    let selector = LabelSelector {
+        match_labels: metadata.labels.clone(),
+        ..Default::default()
+    };
     PodDisruptionBudget {
-        metadata: meta_of_workspace(claim_name(labels.workspace), labels),
+        metadata,
         spec: Some(PodDisruptionBudgetSpec {
             // A pod of its own has no controller, and a budget for those can only say how many must stay.
             min_available: Some(IntOrString::Int(0)),
@@ -446,26 +453,13 @@ pub(super) fn trial_name(run: RunId) -> String {
 pub(super) fn trial(maker: &Maker, program_image: &str, open: &str, shut: &str) -> Pod {
     Pod {
         metadata: meta(trial_name(maker.run), maker, "workspace"),
-        spec: Some(PodSpec {
-            automount_service_account_token: Some(false),
-            enable_service_links: Some(false),
-            restart_policy: Some("Never".to_owned()),
-            security_context: Some(restricted_pod()),
-            containers: vec![Container {
-                name: MAIN.to_owned(),
-                image: Some(program_image.to_owned()),
-                image_pull_policy: Some(pull_policy(program_image)),
-                command: Some(
-                    ["/reprise", "workspace-agent", "try-walls", open, shut]
-                        .map(str::to_owned)
-                        .to_vec(),
-                ),
-                security_context: Some(restricted()),
-                resources: Some(small()),
-                ..Default::default()
-            }],
-            ..Default::default()
-        }),
+        spec: Some(restricted_spec(vec![program(
+            MAIN,
+            program_image,
+            ["/reprise", "workspace-agent", "try-walls", open, shut]
+                .map(str::to_owned)
+                .to_vec(),
+        )])),
         ..Default::default()
     }
 }

@@ -82,14 +82,7 @@ impl Kubernetes {
         <K as Resource>::DynamicType: Default,
     {
         let api: Api<K> = self.api();
-        let params = DeleteParams::default();
-        cluster::ask(&format!("delete {what} {name}"), || async {
-            match api.delete(name, &params).await {
-                Err(error) if cluster::gone(&error) => Ok(()),
-                other => other.map(drop),
-            }
-        })
-        .await
+        cluster::delete(&api, what, name, &DeleteParams::default()).await
     }
 
     /// Deletes a claim and waits until it is gone: it is protected while a pod uses it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use reprise_engine::kubernetes::Kubernetes;
-use reprise_engine::{Labels, Maker, START_FILES, StartSpec, TOOLS_DIR, images};
+use reprise_engine::{Labels, Maker, StartSpec, images, init_command};
 use reprise_model::{RunId, WorkspaceId};
 
 use super::args::{ClusterArgs, KubernetesCommand};
@@ -30,12 +30,7 @@ fn manifests(cluster: &ClusterArgs) -> Result<Exit, Failure> {
         hostname: "workspace".to_owned(),
         gateway: ([127, 0, 0, 1], 8377).into(),
         home: HOME.into(),
-        init: vec![
-            format!("{TOOLS_DIR}/reprise"),
-            "workspace-agent".to_owned(),
-            "init".to_owned(),
-            format!("{START_FILES}/spec.json"),
-        ],
+        init: init_command(),
         env: BTreeMap::from([("HOME".to_owned(), HOME.to_owned())]),
         mounts: Vec::new(),
         files: Vec::new(),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reprise_engine::{
-    Door, Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress,
-    START_FILES, StartSpec, Started, TOOLS_DIR,
+    Door, Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress, StartSpec,
+    Started, TOOLS_DIR, init_command,
 };
 use reprise_gateway::Gateway;
 use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot, WorkspaceId};
@@ -21,6 +21,8 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 
 use crate::record::{RecordError, Recorder};
+
+pub(crate) use reprise_engine::with_causes;
 
 pub use agentapi::{AgentApi, AgentApiError, Status};
 pub use events::{ScriptFailure, Starting};
@@ -77,17 +79,6 @@ pub enum WorkspaceError {
     /// It is not running.
     #[error("the workspace is not running")]
     NotRunning,
-}
-
-/// An error with its causes, in a line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 /// Has the gateway serve a workspace's door to it.
@@ -286,12 +277,7 @@ impl Workspace {
             hostname: "workspace".to_owned(),
             gateway: self.address,
             home: HOME.into(),
-            init: vec![
-                format!("{TOOLS_DIR}/reprise"),
-                "workspace-agent".to_owned(),
-                "init".to_owned(),
-                format!("{START_FILES}/spec.json"),
-            ],
+            init: init_command(),
             env: env.clone(),
             mounts,
             files: vec![InjectedFile {

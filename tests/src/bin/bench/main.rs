@@ -14,6 +14,7 @@ use reprise_engine::docker::Docker;
 use reprise_engine::sandbox::Sandbox;
 use reprise_engine::{
     Engine, Exec, InjectedFile, Labels, Maker, Mount, START_FILES, StartSpec, Started, TOOLS_DIR,
+    init_command,
 };
 use reprise_gateway::{Gateway, Masker, Sink, WireLog};
 use reprise_model::{InitSpec, Mark, NonceBook, RunId, Stamp, WorkspaceId};
@@ -71,12 +72,7 @@ fn spec(program: &Path, labels: &Labels, gateway: std::net::SocketAddr) -> Start
         hostname: "bench".to_owned(),
         gateway,
         home: "/home/coder".into(),
-        init: vec![
-            inside.clone(),
-            "workspace-agent".to_owned(),
-            "init".to_owned(),
-            format!("{START_FILES}/spec.json"),
-        ],
+        init: init_command(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         mounts: vec![Mount {
             source: program.to_owned(),
