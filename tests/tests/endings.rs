@@ -163,7 +163,7 @@ fn a_record_is_judged_again_without_an_engine() {
     let text = fs::read_to_string(&record).expect("it is text");
     fs::write(
         &record,
-        text.replacen("\"format\":\"1.0\"", "\"format\":\"9.0\"", 1),
+        text.replacen("\"format\":\"1.1\"", "\"format\":\"9.0\"", 1),
     )
     .expect("written");
     bench.run(&["check", "runs"]).says(65, &["9.0", "newer"]);

@@ -60,14 +60,45 @@ pub(crate) fn task_answered(history: &History) -> Option<&Exchange> {
     })
 }
 
+/// Whether a workspace was given no task: then its first follow-up begins its session.
+fn without_task(history: &History) -> bool {
+    let first = history.steps.iter().find_map(|step| match step.act {
+        Act::Task | Act::BeginTask => Some(false),
+        Act::FollowUp { .. } | Act::BeginFollowUp { .. } => Some(true),
+        _ => None,
+    });
+    first == Some(true)
+}
+
+/// Whether the agent was answered anything that counts in its first start.
+fn session_began(history: &History) -> bool {
+    if !without_task(history) {
+        return task_answered(history).is_some();
+    }
+    history.main_exchanges(0).any(|exchange| {
+        exchange.answered()
+            && exchange.reply.as_ref().is_some_and(|reply| {
+                reply
+                    .marks
+                    .iter()
+                    .any(|mark| matches!(mark, Mark::Answer { .. }))
+            })
+    })
+}
+
 /// What a check of restarts needs before it can judge: a task that was answered, and a restart.
 pub(crate) fn restarted(history: &History) -> Result<(), Finding> {
-    if task_answered(history).is_none() {
+    if !session_began(history) {
         return Err(Finding::inconclusive(format!(
             "the task was never answered before the restart, so there was no session to lose{}",
             because(history)
         )));
     }
+    was_restarted(history)
+}
+
+/// What a check needs that asks nothing of a session: a restart.
+pub(crate) fn was_restarted(history: &History) -> Result<(), Finding> {
     if history.restarts().next().is_none() {
         return Err(match history.closing {
             Some(Closing::Finished) => Finding::not_applicable("the scenario restarts nothing"),
@@ -111,8 +142,13 @@ pub(crate) enum Restart<'a> {
 
 /// What became of restart `epoch`.
 pub(crate) fn restart(history: &History, epoch: u32) -> Restart<'_> {
+    let passed_by = history.step(&Act::Start { epoch: epoch + 1 }).is_some();
     for act in [Act::Start { epoch }, Act::Settle { epoch }] {
         let Some(step) = history.step(&act) else {
+            // The next restart followed before the agent could be at rest, as it was meant to.
+            if passed_by && matches!(act, Act::Settle { .. }) {
+                continue;
+            }
             return Restart::Unseen(format!(
                 "the record ends before restart {epoch} was over{}",
                 because(history)

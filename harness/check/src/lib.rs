@@ -3,17 +3,30 @@
 //! A check knows no disk, clock or environment, so a verdict can be computed again from a run's directory at any
 //! time. Each check is one file with a history it passes, one it fails and one it calls inconclusive.
 
+mod agent_type_passed;
+mod chat_history_preserved;
+mod comes_back;
 mod ground;
 mod home_preserved;
 #[cfg(test)]
 mod literal;
+mod login_kept;
+mod module_data_dir_honoured;
+mod no_crosstalk;
+mod nothing_outlives_stop;
 mod prompt_not_resent;
 mod rest_is_new;
+mod saved_chat_kept;
+mod script_data_left;
 mod session_continues;
 mod sidecars_preserved;
 mod silent_until_follow_up;
+mod snapshot_posted;
+mod stops_in_order;
 mod storage_as_claimed;
+mod task_not_lost;
 mod task_received_once;
+mod tmp_left_alone;
 mod tool_calls_preserved;
 mod undisturbed;
 
@@ -22,6 +35,8 @@ use std::collections::BTreeMap;
 use reprise_model::{CheckName, History, Judgement, Verdict};
 
 use ground::Finding;
+
+pub use tmp_left_alone::fixed_names;
 
 /// One check: its name, what it asks, and how it judges.
 #[derive(Clone, Copy)]
@@ -84,6 +99,71 @@ pub const CHECKS: &[Check] = &[
         name: "rest_is_new",
         asks: "is everything outside the home new after a restart?",
         judge: rest_is_new::judge,
+    },
+    Check {
+        name: "chat_history_preserved",
+        asks: "does AgentAPI show the conversation again after a restart?",
+        judge: chat_history_preserved::judge,
+    },
+    Check {
+        name: "snapshot_posted",
+        asks: "does each stop hand the last ten messages to Coder, once?",
+        judge: snapshot_posted::judge,
+    },
+    Check {
+        name: "stops_in_order",
+        asks: "is the state saved, then the log snapshot posted, then AgentAPI ended and waited for?",
+        judge: stops_in_order::judge,
+    },
+    Check {
+        name: "nothing_outlives_stop",
+        asks: "has every process ended when the stop scripts have?",
+        judge: nothing_outlives_stop::judge,
+    },
+    Check {
+        name: "task_not_lost",
+        asks: "does a task survive a start or a first turn that is cut off, and is it done once?",
+        judge: task_not_lost::judge,
+    },
+    Check {
+        name: "comes_back",
+        asks: "whatever befell its session, does the agent start again and answer?",
+        judge: comes_back::judge,
+    },
+    Check {
+        name: "login_kept",
+        asks: "is its user still logged in after a restart?",
+        judge: login_kept::judge,
+    },
+    Check {
+        name: "script_data_left",
+        asks: "does a module keep nothing in directories that are new at each start?",
+        judge: script_data_left::judge,
+    },
+    Check {
+        name: "tmp_left_alone",
+        asks: "does a module leave other modules' files in /tmp alone?",
+        judge: tmp_left_alone::judge,
+    },
+    Check {
+        name: "module_data_dir_honoured",
+        asks: "does a module keep its data in the directory for modules' data?",
+        judge: module_data_dir_honoured::judge,
+    },
+    Check {
+        name: "no_crosstalk",
+        asks: "is the conversation seen in its own workspace only?",
+        judge: no_crosstalk::judge,
+    },
+    Check {
+        name: "agent_type_passed",
+        asks: "does the module tell AgentAPI which agent it runs?",
+        judge: agent_type_passed::judge,
+    },
+    Check {
+        name: "saved_chat_kept",
+        asks: "is what AgentAPI had saved once shown for good?",
+        judge: saved_chat_kept::judge,
     },
 ];
 

@@ -250,9 +250,58 @@ impl Builder {
         self
     }
 
-    fn observe(mut self, observation: Observation) -> Self {
+    pub(crate) fn observe(mut self, observation: Observation) -> Self {
         let at = self.tick();
         self.history.observations.push((at, observation));
+        self
+    }
+
+    pub(crate) fn event(self, event: AgentEvent) -> Self {
+        let epoch = self.epoch;
+        self.observe(Observation::Agent { epoch, event })
+    }
+
+    pub(crate) fn stopping(self) -> Self {
+        self.event(AgentEvent::Stopping {
+            signal: "SIGTERM".to_owned(),
+        })
+    }
+
+    pub(crate) fn stop_script(self, code: Option<i32>) -> Self {
+        self.event(AgentEvent::ScriptEnded {
+            id: ScriptId(RunId::draw().uuid()),
+            name: "script".to_owned(),
+            phase: ScriptPhase::Stop,
+            code,
+            problem: None,
+            millis: 1,
+        })
+    }
+
+    pub(crate) fn shown(self, moment: Moment, messages: Vec<Message>) -> Self {
+        self.observe(Observation::Shown {
+            moment: moment.to_string(),
+            messages,
+        })
+    }
+
+    /// A log snapshot, and how it was met.
+    pub(crate) fn control(mut self, messages: Vec<Message>, status: u16) -> Self {
+        self.exchange(Class::Control, messages, ReplyEnd::Complete, vec![]);
+        let last = self.history.wire.last_mut().expect("it was put there");
+        last.reply.as_mut().expect("it was answered").status = status;
+        self
+    }
+
+    /// A turn that answers the task in start `epoch`.
+    pub(crate) fn answering(mut self, conversation: Vec<Message>, epoch: u32) -> Self {
+        let marks = vec![Mark::Answer { epoch, turn: 0 }];
+        self.exchange(Class::Main, conversation, ReplyEnd::Complete, marks);
+        self
+    }
+
+    pub(crate) fn login(mut self, path: &str) -> Self {
+        self.history.header.claim.login.push(path.to_owned());
         self
     }
 
@@ -307,6 +356,16 @@ pub(crate) fn file(path: &str, content: &str) -> (String, ManifestEntry) {
         unreadable: None,
     };
     (path.to_owned(), entry)
+}
+
+pub(crate) fn directory(path: &str) -> (String, ManifestEntry) {
+    let (path, entry) = file(path, "");
+    let entry = ManifestEntry {
+        kind: FileKind::Dir,
+        hash: None,
+        ..entry
+    };
+    (path, entry)
 }
 
 /// A database of one table: its rows with the log, and without it.

@@ -4,7 +4,7 @@ use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
     FIRST_ANSWER, Finding, Restart, follow_up_request, in_short, in_step, on_disk, on_the_wire,
-    outline, restart, restarted,
+    outline, restart, restarted, task_answered,
 };
 
 pub(crate) fn judge(history: &History) -> Finding {
@@ -25,7 +25,10 @@ pub(crate) fn judge(history: &History) -> Finding {
             Restart::Unseen(why) => unseen = unseen.or(Some(why)),
         }
     }
-    let mut replies = vec![(FIRST_ANSWER, 0)];
+    let mut replies = Vec::new();
+    if task_answered(history).is_some() {
+        replies.push((FIRST_ANSWER, 0));
+    }
     for (turn, step) in history.follow_ups() {
         let epoch = history.epoch_of(step);
         let Some(request) = follow_up_request(history, epoch, turn) else {
@@ -49,7 +52,7 @@ pub(crate) fn judge(history: &History) -> Finding {
             continue;
         };
         let problems = problems(request, turn, &replies);
-        if problems.is_empty() {
+        if problems.is_empty() && epoch > 0 {
             continued += 1;
         }
         evidence.extend(problems);
@@ -87,7 +90,7 @@ fn problems(request: &Request, turn: u32, replies: &[(Mark, u32)]) -> Vec<Eviden
         .filter(|(reply, _)| request.count(Role::Assistant, *reply) == 0)
         .map(|(reply, _)| reply.to_string())
         .collect();
-    if missing.len() == replies.len() {
+    if missing.len() == replies.len() && !replies.is_empty() {
         problems.push(on_the_wire(
             request,
             format!(

@@ -112,7 +112,8 @@ fn look(history: &History, new: &Snapshot, snapshot: &Snapshot, moment: Moment) 
     let (Moment::Before(epoch)
     | Moment::Settled(epoch)
     | Moment::Left(epoch)
-    | Moment::Found(epoch)) = moment;
+    | Moment::Found(epoch)
+    | Moment::Tmp(epoch)) = moment;
     let turns = history
         .follow_ups()
         .filter(|(_, step)| history.epoch_of(step) < epoch)

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod disk;
 pub mod docker;
 mod error;
 pub mod images;
@@ -114,6 +115,33 @@ pub trait Engine: Send + Sync {
                 what: format!("volumes of {} have no size", self.kind()),
                 remedy: "use --engine kubernetes".to_owned(),
             }),
+            Power::OwnDisk => disk::lacks(),
+        }
+    }
+
+    /// Puts the home of a workspace that was not started yet on a disk of its own, of `bytes`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    async fn give_disk(&self, _workspace: WorkspaceId, _bytes: u64) -> Result<(), EngineError> {
+        match self.lacks(Power::OwnDisk) {
+            Some(missing) => Err(missing.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the instance as a node's loss of power does: what has not reached its disk is gone.
+    ///
+    /// # Errors
+    /// If its home is on no disk of its own, or it could not be ended.
+    async fn lose_power(
+        &self,
+        _workspace: WorkspaceId,
+        _instance: &InstanceId,
+    ) -> Result<(), EngineError> {
+        match self.lacks(Power::OwnDisk) {
+            Some(missing) => Err(missing.into()),
+            None => Ok(()),
         }
     }
 

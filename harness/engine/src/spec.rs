@@ -139,6 +139,8 @@ pub enum Power {
     RestartNodeAgent,
     /// Make a volume larger.
     GrowVolume,
+    /// Put a home on a disk of its own, which has a size and can lose power.
+    OwnDisk,
 }
 
 /// How a workspace reaches the gateway.

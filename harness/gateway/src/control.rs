@@ -3,22 +3,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use reprise_model::{Message, NonceBook, Role, SnapshotFault};
+use serde::Deserialize;
+
+use crate::protocol::message;
 
 /// The most a snapshot may hold, as in Coder: 64 KiB.
 const LIMIT: usize = 64 * 1024;
 
-/// What shall go wrong with the next log snapshots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// This status instead of 204.
-    Status(u16),
-    /// Its answer comes so much later.
-    Slow(Duration),
-    /// No answer comes.
-    Hang,
-}
+/// How late a slow answer is: later than any module's script waits for one.
+const LATE: Duration = Duration::from_secs(12);
 
 /// A path with one slash at its start: `CODER_AGENT_URL` ends with one, and scripts put another behind it.
 fn collapsed(path: &str) -> String {
@@ -28,12 +26,12 @@ fn collapsed(path: &str) -> String {
 /// The control plane's double.
 #[derive(Debug, Clone, Default)]
 pub struct ControlPlane {
-    fault: Arc<Mutex<Option<Fault>>>,
+    fault: Arc<Mutex<Option<SnapshotFault>>>,
 }
 
 impl ControlPlane {
     /// Makes log snapshots go wrong, or right again.
-    pub fn set_fault(&self, fault: Option<Fault>) {
+    pub fn set_fault(&self, fault: Option<SnapshotFault>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
@@ -59,13 +57,13 @@ impl ControlPlane {
         }
         let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
-            Some(Fault::Status(code)) => {
-                return StatusCode::from_u16(code)
-                    .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-                    .into_response();
+            Some(SnapshotFault::Down) => return broken_off(),
+            Some(SnapshotFault::Slow) => tokio::time::sleep(LATE).await,
+            Some(SnapshotFault::Unauthorized) => return StatusCode::UNAUTHORIZED.into_response(),
+            Some(SnapshotFault::Unknown) => return StatusCode::NOT_FOUND.into_response(),
+            Some(SnapshotFault::ServerError) => {
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
-            Some(Fault::Slow(delay)) => tokio::time::sleep(delay).await,
-            Some(Fault::Hang) => std::future::pending().await,
             None => {}
         }
         if !authorized {
@@ -76,4 +74,44 @@ impl ControlPlane {
         }
         StatusCode::NO_CONTENT.into_response()
     }
+}
+
+/// An answer that ends before its first byte.
+fn broken_off() -> Response {
+    let nothing = futures::stream::once(async {
+        Err::<Bytes, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+    });
+    ([(header::CONTENT_LENGTH, "2")], Body::from_stream(nothing)).into_response()
+}
+
+/// A log snapshot as `AgentAPI` has it (<https://github.com/coder/agentapi/blob/main/openapi.json>, `GET /messages`).
+#[derive(Deserialize)]
+struct Snapshot {
+    messages: Vec<Shown>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    role: String,
+    content: String,
+}
+
+/// The messages of a log snapshot, as checks read them; none if it is no snapshot.
+///
+/// # Errors
+/// With what is wrong with it.
+pub fn shown(body: &[u8], book: &NonceBook) -> Result<Vec<Message>, serde_json::Error> {
+    let snapshot: Snapshot = serde_json::from_slice(body)?;
+    Ok(snapshot
+        .messages
+        .iter()
+        .map(|shown| {
+            let role = if shown.role == "user" {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            message(role, &shown.content, book)
+        })
+        .collect())
 }

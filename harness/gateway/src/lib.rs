@@ -15,8 +15,9 @@ mod script;
 mod server;
 mod wire;
 
-pub use control::{ControlPlane, Fault};
+pub use control::{ControlPlane, shown};
 pub use mask::Masker;
 pub use protocol::{Answer, Malformed, Turn};
+pub use script::HELD_MARK;
 pub use server::{Gateway, ModelFault};
 pub use wire::{Sink, WireLog};

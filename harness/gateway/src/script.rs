@@ -3,7 +3,7 @@
 use reprise_model::{Mark, NonceBook, Role};
 use serde_json::json;
 
-use crate::protocol::{Answer, Turn};
+use crate::protocol::{Answer, ShellTool, Turn};
 
 /// What the title of a session is when an agent asks for one. It holds no nonce.
 const TITLE: &str = "A task in a workspace";
@@ -66,6 +66,19 @@ pub(crate) fn answer(
         },
         (None, false) => (Answer::Text("There is nothing to do.".to_owned()), None),
     }
+}
+
+/// A file that tells that an endless command runs.
+pub const HELD_MARK: &str = "/tmp/.reprise-held";
+
+/// A command that does not end: it says its nonce, leaves [`HELD_MARK`], and stays.
+pub(crate) fn endless(tool: ShellTool, book: &NonceBook, epoch: u32) -> (Answer, Option<Mark>) {
+    let mark = Mark::Tool { epoch };
+    let command = format!(
+        "echo {}; touch {HELD_MARK}; exec sleep 86399",
+        book.nonce(mark)
+    );
+    (Answer::Run { tool, command }, Some(mark))
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use reprise_model::{
-    Class, Mark, Message, NonceBook, Protocol, Reply, ReplyEnd, Request as Record, TurnRule,
-    WorkspaceId,
+    Class, HoldPoint, Mark, NonceBook, Protocol, Reply, ReplyEnd, Request as Record, SnapshotFault,
+    TurnRule, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::AbortHandle;
@@ -36,6 +36,8 @@ pub enum ModelFault {
     Status(u16),
     /// The reply ends in its middle.
     BrokenStream,
+    /// It gets no further than this.
+    Hold(HoldPoint),
 }
 
 /// One workspace's gateway.
@@ -95,6 +97,20 @@ impl Gateway {
             Some(link) => link.break_turns(faults).await,
             None => {
                 self.here_break(faults);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes log snapshots go wrong, or right again.
+    ///
+    /// # Errors
+    /// If it is served elsewhere, and that place is not reached any more.
+    pub async fn break_snapshots(&self, fault: Option<SnapshotFault>) -> io::Result<()> {
+        match &self.link {
+            Some(link) => link.break_snapshots(fault).await,
+            None => {
+                self.control().set_fault(fault);
                 Ok(())
             }
         }
@@ -222,7 +238,11 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     };
     let arrived = Arrived::new(epoch, method, path, &body);
     if ControlPlane::owns(&arrived.path) {
-        let record = arrived.record(&shared, Class::Control, None);
+        let mut record = arrived.record(&shared, Class::Control, None);
+        match crate::shown(&body, &shared.book) {
+            Ok(messages) => record.conversation = messages,
+            Err(error) => record.problem = Some(error.to_string()),
+        }
         let seq = shared.wire.request(record, &body);
         let authorized = head.headers.contains_key(SESSION_TOKEN);
         let response = shared
@@ -283,8 +303,20 @@ fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: 
         let words = "the model was told to refuse this turn";
         return finish(shared, seq, None, protocol::refuse(protocol, status, words));
     }
-    let (answer, mark) = script::answer(&turn, main, &shared.book, arrived.epoch);
+    let (mut answer, mut mark) = script::answer(&turn, main, &shared.book, arrived.epoch);
+    match (fault, &turn.shell) {
+        (Some(ModelFault::Hold(HoldPoint::Request)), _) => return held(shared, seq, Vec::new()),
+        (Some(ModelFault::Hold(HoldPoint::ToolCall)), Some(tool)) => {
+            (answer, mark) = script::endless(tool.clone(), &shared.book, arrived.epoch);
+        }
+        _ => {}
+    }
     let mut reply = protocol::reply(protocol, &arrived.path, &turn, &answer, seq);
+    if fault == Some(ModelFault::Hold(HoldPoint::Reply)) {
+        reply.pieces.truncate(reply.pieces.len() / 2);
+        let response = held(shared, seq, reply.pieces);
+        return ([(header::CONTENT_TYPE, reply.content_type)], response).into_response();
+    }
     let (mark, end) = if fault == Some(ModelFault::BrokenStream) {
         // Half of the answer's words, and then nothing: what was said of it so far holds no whole nonce.
         reply.pieces.truncate(reply.pieces.len() / 2);
@@ -294,6 +326,23 @@ fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: 
     };
     let body = watched(shared, seq, 200, mark, reply.pieces, end);
     ([(header::CONTENT_TYPE, reply.content_type)], body).into_response()
+}
+
+/// A response that gets no further than `pieces`, for as long as its client waits.
+fn held(shared: &Arc<Shared>, seq: u64, pieces: Vec<Bytes>) -> Response {
+    let watch = Watch {
+        shared: Arc::clone(shared),
+        seq,
+        status: 200,
+        mark: None,
+        end: ReplyEnd::Broken,
+    };
+    let pieces = stream::iter(pieces.into_iter().map(Ok::<_, io::Error>));
+    let nothing = stream::once(async move {
+        let _watch = watch;
+        std::future::pending().await
+    });
+    Body::from_stream(pieces.chain(nothing)).into_response()
 }
 
 /// A request as it came in.
@@ -324,7 +373,7 @@ impl Arrived {
             protocol: None,
             class,
             tools: 0,
-            conversation: Vec::<Message>::new(),
+            conversation: Vec::new(),
             bytes: self.bytes,
             problem,
         }

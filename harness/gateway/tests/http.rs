@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reprise_gateway::{Fault, Gateway, Masker, ModelFault, Sink, WireLog};
-use reprise_model::{Class, Mark, NonceBook, ReplyEnd, Stamp, TurnRule, WireLine};
+use reprise_gateway::{Gateway, Masker, ModelFault, Sink, WireLog};
+use reprise_model::{Class, Mark, NonceBook, ReplyEnd, SnapshotFault, Stamp, TurnRule, WireLine};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -204,13 +204,19 @@ async fn the_control_plane_fails_on_demand() {
             .send()
     };
     assert_eq!(post().await.expect("answered").status(), 204);
-    bench.gateway.control().set_fault(Some(Fault::Status(404)));
-    assert_eq!(post().await.expect("answered").status(), 404);
-    bench
-        .gateway
-        .control()
-        .set_fault(Some(Fault::Slow(Duration::from_millis(50))));
-    assert_eq!(post().await.expect("answered").status(), 204);
+    for (fault, status) in [
+        (SnapshotFault::Unauthorized, 401),
+        (SnapshotFault::Unknown, 404),
+        (SnapshotFault::ServerError, 500),
+    ] {
+        bench.gateway.control().set_fault(Some(fault));
+        assert_eq!(post().await.expect("answered").status(), status);
+    }
+    bench.gateway.control().set_fault(Some(SnapshotFault::Down));
+    match post().await {
+        Err(_) => {}
+        Ok(answer) => assert!(answer.bytes().await.is_err(), "it breaks off"),
+    }
     bench.gateway.control().set_fault(None);
     let (status, _) = bench.post(path, "{}").await;
     assert_eq!(status, 401, "no token was sent");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the runner does.
@@ -68,8 +69,92 @@ pub enum Act {
         /// How many.
         turns: usize,
     },
+    /// Have the model hold the agent's next turn at this point, until the workspace ends.
+    HoldModel {
+        /// Where.
+        at: HoldPoint,
+    },
+    /// Wait until the model holds the turn that the task led to.
+    BeginTask,
+    /// Send a follow-up and wait until the model holds the turn it led to.
+    BeginFollowUp {
+        /// Which, from 1.
+        turn: u32,
+    },
+    /// Open a session of the user's own beside the task's, in the same directory.
+    OpenOtherSession,
+    /// Have log snapshots go wrong from now on.
+    BreakSnapshots {
+        /// How.
+        by: SnapshotFault,
+    },
+    /// Send a follow-up that may fail, and wait for its answer.
+    TryFollowUp {
+        /// Which, from 1.
+        turn: u32,
+    },
+    /// Have AgentAPI take no signal and answer nobody any more.
+    FreezeAgentapi,
+    /// Look for nonces in the home's files.
+    SearchHome,
+    /// Make the home another user's.
+    GiveHomeAway,
+    /// Write to the home until its volume is full.
+    FillDisk,
+    /// Remove what filled it.
+    FreeDisk,
     /// Delete the workspace.
     Delete,
+}
+
+/// Where in a turn the model stops answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldPoint {
+    /// It has the request and says nothing.
+    Request,
+    /// Half of its reply is out.
+    Reply,
+    /// It asked for a command, and the command does not end.
+    ToolCall,
+}
+
+impl fmt::Display for HoldPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Request => "before it replies",
+            Self::Reply => "in the middle of its reply",
+            Self::ToolCall => "in a tool call",
+        })
+    }
+}
+
+/// How the control plane treats a task's log snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotFault {
+    /// It breaks the connection off.
+    Down,
+    /// It answers after twenty seconds.
+    Slow,
+    /// 401: the agent's token is not known.
+    Unauthorized,
+    /// 404: a server that knows no log snapshots.
+    Unknown,
+    /// 500.
+    ServerError,
+}
+
+impl fmt::Display for SnapshotFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Down => "the connection breaks off",
+            Self::Slow => "the answer is late",
+            Self::Unauthorized => "401",
+            Self::Unknown => "404",
+            Self::ServerError => "500",
+        })
+    }
 }
 
 /// What ends a workspace that its user did not end.
@@ -84,6 +169,10 @@ pub enum Cause {
     ContainerKilled,
     /// It took more memory than it may have.
     OutOfMemory,
+    /// Its node lost power: what had not reached the disk is gone.
+    PowerLoss,
+    /// It was cut off while it started.
+    CutOff,
 }
 
 impl fmt::Display for Cause {
@@ -93,6 +182,8 @@ impl fmt::Display for Cause {
             Self::ShortGrace => "its grace is too short",
             Self::ContainerKilled => "its container dies",
             Self::OutOfMemory => "it is out of memory",
+            Self::PowerLoss => "its node loses power",
+            Self::CutOff => "it is cut off while it starts",
         })
     }
 }
@@ -117,6 +208,17 @@ impl fmt::Display for Act {
             Self::GrowVolume => f.write_str("make the volume larger"),
             Self::FollowUp { turn } => write!(f, "send follow-up {turn}"),
             Self::BreakModel { turns } => write!(f, "have the model fail {turns} turn(s)"),
+            Self::HoldModel { at } => write!(f, "have the model stop {at}"),
+            Self::BeginTask => f.write_str("wait until the task is begun"),
+            Self::BeginFollowUp { turn } => write!(f, "begin follow-up {turn}"),
+            Self::OpenOtherSession => f.write_str("open another session of the user's"),
+            Self::BreakSnapshots { by } => write!(f, "have log snapshots go wrong: {by}"),
+            Self::TryFollowUp { turn } => write!(f, "try follow-up {turn}"),
+            Self::FreezeAgentapi => f.write_str("freeze AgentAPI"),
+            Self::SearchHome => f.write_str("search the home"),
+            Self::GiveHomeAway => f.write_str("make the home another user's"),
+            Self::FillDisk => f.write_str("fill the disk"),
+            Self::FreeDisk => f.write_str("free the disk"),
             Self::Delete => f.write_str("delete the workspace"),
         }
     }

@@ -41,7 +41,7 @@ pub struct Script {
 }
 
 /// What PID 1 of a workspace is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitSpec {
     /// The workspace's scripts.
     pub scripts: Vec<Script>,
@@ -61,6 +61,51 @@ pub struct InitSpec {
     /// Everything in the home but these paths is removed before the start: a volume that holds no more than they.
     #[serde(default)]
     pub keep_only: Option<Vec<String>>,
+    /// What befell the home while the workspace was down.
+    #[serde(default)]
+    pub damage: Option<Damage>,
+    /// Files that somebody has written before the first script runs: their paths, those in the home below it, and contents.
+    #[serde(default)]
+    pub written: BTreeMap<String, String>,
+    /// Directories and links that a start finds.
+    #[serde(default)]
+    pub places: Vec<Place>,
+    /// Files below the home whose writing is told of while the workspace stops.
+    #[serde(default)]
+    pub watch: Vec<String>,
+}
+
+/// Damage to an agent's session files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// What is done to them.
+    pub kind: DamageKind,
+    /// The files, as globs below the home.
+    pub files: Vec<String>,
+}
+
+/// What is done to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DamageKind {
+    /// They are removed.
+    Gone,
+    /// They are empty.
+    Empty,
+    /// Their second half is missing.
+    Truncated,
+    /// Their content is overwritten, their size stays.
+    Corrupt,
+}
+
+/// A directory that a workspace has beside its home's own, or a link to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its path.
+    pub path: String,
+    /// Where it leads, if it is a link.
+    #[serde(default)]
+    pub link_to: Option<String>,
 }
 
 /// Which of a script's streams.
@@ -142,8 +187,29 @@ pub enum AgentEvent {
         /// What lay there.
         snapshot: Box<Snapshot>,
     },
+    /// Session files were damaged, as it was asked for.
+    HomeDamaged {
+        /// Which, below the home.
+        files: Vec<String>,
+    },
+    /// A watched file was written while the workspace stopped.
+    FileWritten {
+        /// Which, below the home.
+        path: String,
+        /// Its size then.
+        size: u64,
+    },
+    /// The last process of a program ended while the workspace stopped.
+    ProgramEnded {
+        /// The program's name.
+        name: String,
+    },
     /// PID 1 is about to end; whatever still runs is killed with it.
-    Stopped,
+    Stopped {
+        /// The command lines of what still runs.
+        #[serde(default)]
+        left: Vec<String>,
+    },
     /// Something PID 1 could not do.
     Trouble {
         /// What, and why.

@@ -47,6 +47,12 @@ pub struct Claim {
     /// What the page says beside that number.
     #[serde(default)]
     pub storage_note: Option<String>,
+    /// The files that hold a session's conversation, as globs below the home.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
+    /// Files without which its user must log in again, below the home.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<String>,
 }
 
 impl Claim {

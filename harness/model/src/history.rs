@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Act, AgentEvent, Cell, CheckName, Claim, Exchange, InstanceId, ModuleRef, NonceBook, Request,
-    RunId, Snapshot, Subject, WorkspaceId,
+    Act, AgentEvent, Cell, CheckName, Claim, Exchange, InstanceId, Mark, Message, ModuleRef,
+    NonceBook, Request, RunId, Snapshot, Subject, WorkspaceId,
 };
 
 /// The format this program writes.
-pub const FORMAT: FormatVersion = FormatVersion { major: 1, minor: 0 };
+pub const FORMAT: FormatVersion = FormatVersion { major: 1, minor: 1 };
 
 /// The version of a run directory's format: a reader refuses a newer major and ignores what a newer minor added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -196,6 +196,25 @@ pub enum Observation {
         /// Whether the process is still there.
         process: bool,
     },
+    /// What AgentAPI shows of the conversation to the user.
+    Shown {
+        /// When, as a snapshot's name.
+        moment: String,
+        /// The messages, oldest first.
+        messages: Vec<Message>,
+    },
+    /// What runs in the workspace, with the agent at rest.
+    Processes {
+        /// In which start.
+        epoch: u32,
+        /// Command lines.
+        lines: Vec<String>,
+    },
+    /// Files of the home that hold nonces.
+    NoncesInFiles {
+        /// By path below the home.
+        files: BTreeMap<String, Vec<Mark>>,
+    },
 }
 
 /// How a history ends.
@@ -347,6 +366,16 @@ impl History {
             .unwrap_or(0)
     }
 
+    /// What AgentAPI showed at a moment.
+    #[must_use]
+    pub fn shown(&self, at: crate::Moment) -> Option<&[Message]> {
+        let name = at.to_string();
+        self.observations.iter().find_map(|(_, seen)| match seen {
+            Observation::Shown { moment, messages } if *moment == name => Some(messages.as_slice()),
+            _ => None,
+        })
+    }
+
     /// What PID 1 said in one start.
     pub fn agent_events(&self, epoch: u32) -> impl Iterator<Item = (Stamp, &AgentEvent)> {
         self.observations
@@ -365,7 +394,7 @@ mod tests {
 
     #[test]
     fn format_versions_read_back() {
-        assert_eq!("1.0".parse(), Ok(FORMAT));
+        assert_eq!("1.1".parse(), Ok(FORMAT));
         assert!("1".parse::<FormatVersion>().is_err());
     }
 

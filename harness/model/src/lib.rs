@@ -16,8 +16,11 @@ mod snapshot;
 mod verdict;
 mod wire;
 
-pub use act::{Act, Cause};
-pub use agent_protocol::{AgentEvent, Errand, InitSpec, LogStream, Script, ScriptId, ScriptPhase};
+pub use act::{Act, Cause, HoldPoint, SnapshotFault};
+pub use agent_protocol::{
+    AgentEvent, Damage, DamageKind, Errand, InitSpec, LogStream, Place, Script, ScriptId,
+    ScriptPhase,
+};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};
 pub use event::Event;

@@ -36,6 +36,8 @@ pub enum Mark {
         /// Which follow-up.
         turn: u32,
     },
+    /// What the user says in another session, beside the task's.
+    Aside,
     /// A nonce of another workspace: crosstalk.
     Foreign,
 }
@@ -55,6 +57,7 @@ impl fmt::Display for Mark {
             Self::Tool { epoch: 0 } => f.write_str("the task's tool call"),
             Self::Tool { epoch } => write!(f, "a tool call made after restart {epoch}"),
             Self::FollowUp { turn } => write!(f, "follow-up {turn}"),
+            Self::Aside => f.write_str("another session's first message"),
             Self::Foreign => f.write_str("a nonce of another workspace"),
         }
     }
@@ -101,6 +104,7 @@ impl NonceBook {
             Mark::Answer { epoch, turn } => self.word('a', epoch, turn),
             Mark::Tool { epoch } => self.word('t', epoch, 0),
             Mark::FollowUp { turn } => self.word('f', 0, turn),
+            Mark::Aside => self.word('o', 0, 0),
             Mark::Foreign => unreachable!("a foreign nonce is only ever found, never drawn"),
         }
     }
@@ -135,6 +139,7 @@ fn read(word: &str) -> Option<(Mark, &str)> {
     let (epoch, turn) = (epoch.parse().ok()?, turn.parse().ok()?);
     let mark = match (letter, epoch, turn) {
         ('p', 0, 0) => Mark::Prompt,
+        ('o', 0, 0) => Mark::Aside,
         ('a', epoch, turn) => Mark::Answer { epoch, turn },
         ('t', epoch, 0) => Mark::Tool { epoch },
         ('f', 0, turn) => Mark::FollowUp { turn },

@@ -126,6 +126,8 @@ pub enum Moment {
     Found(u32),
     /// With the agent at rest after start `epoch`.
     Settled(u32),
+    /// `/tmp`, with the agent at rest after start `epoch`.
+    Tmp(u32),
 }
 
 impl fmt::Display for Moment {
@@ -135,6 +137,7 @@ impl fmt::Display for Moment {
             Self::Left(epoch) => write!(f, "{epoch}-left"),
             Self::Found(epoch) => write!(f, "{epoch}-found"),
             Self::Settled(epoch) => write!(f, "{epoch}-settled"),
+            Self::Tmp(epoch) => write!(f, "{epoch}-tmp"),
         }
     }
 }

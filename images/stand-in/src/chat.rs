@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::conversation::Said;
+use crate::fault::{self, Fault};
+use crate::model::{Model, ModelError, Protocol};
 use crate::store::{Store, StoreError};
 use crate::{shell, terminal};
 
@@ -22,11 +23,8 @@ pub enum ChatError {
     )]
     NoModel,
     /// The model does not answer.
-    #[error("the model does not answer: {0}")]
-    Model(#[from] reqwest::Error),
-    /// The model's answer is none.
-    #[error("the model's answer is none: {0}")]
-    Answer(Value),
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// The prompt cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Prompt {
@@ -38,101 +36,120 @@ pub enum ChatError {
     /// The terminal is gone.
     #[error("the terminal: {0}")]
     Terminal(#[from] io::Error),
+    /// It was told to.
+    #[error("a session that is resumed ends this agent")]
+    Dead,
 }
 
 /// One session's conversation.
 pub(crate) struct Chat {
     store: Store,
     session: String,
-    messages: Vec<Value>,
-    client: reqwest::blocking::Client,
-    url: String,
+    said: Vec<Said>,
+    model: Model,
+    resumed: bool,
 }
 
 impl Chat {
     pub(crate) fn begin(store: Store, session: String, resume: bool) -> Result<Self, ChatError> {
-        let messages = if resume {
-            store.messages(&session)?
-        } else {
-            Vec::new()
+        let base = std::env::var("REFERENCE_API_BASE").map_err(|_| ChatError::NoModel)?;
+        let base = base.trim_end_matches('/').trim_end_matches("/v1");
+        let model = Model::at(base, Protocol::Chat)?;
+        let said = match resume {
+            true if fault::is(Fault::DiesWhenResumed) => return Err(ChatError::Dead),
+            true if fault::is(Fault::AnotherSessionResumed) => store.newest_but(&session)?,
+            true => fault::resumed(store.said(&session)?),
+            false => Vec::new(),
         };
-        if resume && messages.is_empty() {
+        if resume && said.is_empty() {
             eprintln!("reference-agent: there is no session `{session}`; a new one begins");
         }
-        let base = std::env::var("REFERENCE_API_BASE").map_err(|_| ChatError::NoModel)?;
-        let client = reqwest::blocking::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(60))
-            .build()?;
-        Ok(Self {
+        if !resume {
+            store.log_in()?;
+        }
+        if resume && fault::is(Fault::LoginLost) {
+            store.log_out()?;
+        }
+        if fault::is(Fault::SlowGrowth) {
+            store.swell()?;
+        }
+        if fault::is(Fault::FileOfAnother) {
+            store.note(fault::FOREIGN)?;
+        }
+        let mut chat = Self {
             store,
             session,
-            messages,
-            client,
-            url: format!("{}/chat/completions", base.trim_end_matches('/')),
-        })
+            said,
+            model,
+            resumed: resume,
+        };
+        if fault::is(Fault::TitleHoldsTask)
+            && let Some(Said::User { text }) = chat.said.first()
+        {
+            chat.model.title(&text.clone())?;
+        }
+        if resume
+            && fault::is(Fault::TaskResentNatively)
+            && let Some(Said::User { text }) = chat.said.first().cloned()
+        {
+            chat.tell(&text)?;
+        }
+        Ok(chat)
     }
 
-    fn keep(&mut self, message: Value) -> Result<(), ChatError> {
-        self.store.append(&self.session, &message)?;
-        self.messages.push(message);
+    fn keep(&mut self, said: Said) -> Result<(), ChatError> {
+        self.store.append(&self.session, &said)?;
+        self.said.push(said);
         Ok(())
     }
 
-    /// One turn: the answer to `text`.
+    /// What the user says.
     pub(crate) fn tell(&mut self, text: &str) -> Result<String, ChatError> {
-        self.keep(json!({"role": "user", "content": text}))?;
-        loop {
-            let message = self.ask()?;
-            let calls = message["tool_calls"].as_array().cloned();
-            let words = message["content"].as_str().unwrap_or_default().to_owned();
-            self.keep(message)?;
-            let Some(calls) = calls.filter(|calls| !calls.is_empty()) else {
-                self.store.end_turn(&self.session)?;
-                return Ok(words);
-            };
-            for call in calls {
-                let output = run(&call);
-                self.keep(json!({
-                    "role": "tool", "tool_call_id": call["id"], "content": output
-                }))?;
+        let first = self.said.is_empty() && !self.resumed;
+        match fault::wanted() {
+            Some(Fault::TaskNeverSent) if first => return Ok("Done.".to_owned()),
+            Some(Fault::FollowUpSwallowed) if !first => return Ok("Noted.".to_owned()),
+            Some(Fault::TaskSentTwice) if first => {
+                self.turn(text)?;
+                self.said.clear();
             }
+            Some(Fault::TaskDoubled) if first => {
+                self.turn(text)?;
+            }
+            Some(Fault::TitleHoldsTask) if first => self.model.title(text)?,
+            Some(Fault::WordsOfAnother) => {
+                return self.turn(&format!("{text} And remember {}.", fault::FOREIGN));
+            }
+            _ => {}
         }
+        self.turn(text)
     }
 
-    fn ask(&self) -> Result<Value, ChatError> {
-        let body = json!({
-            "model": "mock-model",
-            "messages": self.messages,
-            "tools": [{"type": "function", "function": {
-                "name": "shell",
-                "description": "Run a command.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {"command": {"type": "string"}},
-                    "required": ["command"]
+    /// One turn: the answer to `text`.
+    fn turn(&mut self, text: &str) -> Result<String, ChatError> {
+        self.keep(Said::user(text))?;
+        loop {
+            let next = self.model.next(&self.said)?;
+            self.keep(next.clone())?;
+            match next {
+                Said::Call { id, command } => {
+                    let text = shell::run(&command);
+                    self.keep(Said::Output { id, text })?;
                 }
-            }}],
-        });
-        let request = self
-            .client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .body(body.to_string());
-        let text = crate::retry::text(&request)?;
-        let answer: Value =
-            serde_json::from_str(&text).map_err(|_| ChatError::Answer(Value::String(text)))?;
-        let message = answer["choices"][0]["message"].clone();
-        if message.is_object() {
-            Ok(message)
-        } else {
-            Err(ChatError::Answer(answer))
+                Said::Model { text } | Said::User { text } | Said::Output { text, .. } => {
+                    self.store.end_turn(&self.session)?;
+                    return Ok(text);
+                }
+            }
         }
     }
 
     /// Takes messages from standard input, a line each.
     pub(crate) fn converse(&mut self, prompt_file: Option<&Path>) -> Result<(), ChatError> {
         println!("reference-agent, session {}", self.session);
+        if self.resumed && fault::is(Fault::UnaskedTurn) {
+            self.answer_aloud("Where were we?")?;
+        }
         if let Some(path) = prompt_file {
             let prompt = std::fs::read_to_string(path).map_err(|source| ChatError::Prompt {
                 path: path.to_owned(),
@@ -155,7 +172,7 @@ impl Chat {
     fn answer_aloud(&mut self, text: &str) -> Result<(), ChatError> {
         match self.tell(text) {
             Ok(answer) => println!("\n{answer}\n"),
-            Err(error @ (ChatError::Model(_) | ChatError::Answer(_))) => println!("\n{error}\n"),
+            Err(ChatError::Model(error)) => println!("\n{error}\n"),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -165,15 +182,4 @@ impl Chat {
 fn prompt() -> io::Result<()> {
     print!("> ");
     io::stdout().flush()
-}
-
-fn run(call: &Value) -> String {
-    let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-    let command = serde_json::from_str::<Value>(arguments)
-        .ok()
-        .and_then(|arguments| Some(arguments["command"].as_str()?.to_owned()));
-    match command {
-        None => "the call names no command".to_owned(),
-        Some(command) => shell::run(&command),
-    }
 }

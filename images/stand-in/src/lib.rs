@@ -4,6 +4,7 @@
 mod chat;
 mod command_line;
 mod conversation;
+mod fault;
 mod model;
 mod personality;
 mod play;

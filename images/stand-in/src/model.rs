@@ -54,8 +54,14 @@ fn schema() -> Value {
 }
 
 impl Model {
+    /// The model whose address a stand-in is told.
     pub(crate) fn find(protocol: Protocol) -> Result<Self, ModelError> {
         let base = std::env::var(GATEWAY).map_err(|_| ModelError::NoModel)?;
+        Self::at(&base, protocol)
+    }
+
+    /// The model at an address.
+    pub(crate) fn at(base: &str, protocol: Protocol) -> Result<Self, ModelError> {
         let client = Client::builder()
             .no_proxy()
             .timeout(Duration::from_secs(60))
@@ -65,6 +71,21 @@ impl Model {
             base: base.trim_end_matches('/').to_owned(),
             protocol,
         })
+    }
+
+    /// Asks for a title, as agents do beside their turns: it offers no tools.
+    pub(crate) fn title(&self, of: &str) -> Result<(), ModelError> {
+        let body = json!({
+            "model": "mock-model",
+            "messages": [{"role": "user", "content": format!("Write a title for this: {of}")}],
+        });
+        let request = self
+            .client
+            .post(format!("{}/v1/chat/completions", self.base))
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        crate::retry::text(&request)?;
+        Ok(())
     }
 
     /// What the model says next: words, or a command to run.

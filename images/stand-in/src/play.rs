@@ -14,7 +14,7 @@ use crate::conversation::Said;
 use crate::model::{Model, ModelError};
 use crate::personality::{self, Personality};
 use crate::sessions::{SessionError, Sessions};
-use crate::{shell, terminal};
+use crate::{fault, shell, terminal};
 
 /// What ends a play.
 #[derive(Debug, Error)]
@@ -107,12 +107,12 @@ fn session(sessions: &Sessions, wish: &Wish) -> Result<(String, Vec<Said>), Play
         Which::Latest => {
             let id = sessions.latest()?.ok_or(PlayError::NoLast)?;
             let said = sessions.load(&id)?.unwrap_or_default();
-            Ok((id, said))
+            Ok((id, fault::resumed(said)))
         }
         Which::Known(id) => {
             let said = sessions.load(id)?;
             let said = said.ok_or_else(|| PlayError::NoSession(id.clone()))?;
-            Ok((id.clone(), said))
+            Ok((id.clone(), fault::resumed(said)))
         }
     }
 }

@@ -94,7 +94,7 @@ fn act(command: Command) -> Result<ExitCode, ChatError> {
             chat::Chat::begin(store, session, resume)?.converse(prompt_file.as_deref())?;
         }
         Command::HasSession { session } => {
-            let there = !store.messages(&session)?.is_empty();
+            let there = !store.said(&session)?.is_empty();
             return Ok(ExitCode::from(u8::from(!there)));
         }
     }

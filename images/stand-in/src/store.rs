@@ -5,17 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, params};
-use serde_json::Value;
+use rusqlite::{Connection, ErrorCode, params};
 use thiserror::Error;
+
+use crate::conversation::Said;
+use crate::fault::{self, Fault};
 
 /// What can be wrong with the store.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// Its directory cannot be made.
-    #[error("cannot make {}: {source}", path.display())]
-    Directory {
-        /// The directory.
+    /// A file or directory beside it.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
@@ -30,11 +32,45 @@ pub enum StoreError {
 
 /// The sessions.
 pub(crate) struct Store {
+    dir: PathBuf,
     connection: Connection,
 }
 
+const DATABASE: &str = "sessions.db";
+
+/// What stands for a login: a file that says nothing.
+const LOGIN: &str = "login";
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { path, source }
+}
+
+fn connect(dir: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(dir.join(DATABASE))?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA wal_autocheckpoint = 0;
+         CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, session TEXT NOT NULL, body TEXT NOT NULL);
+         CREATE TABLE IF NOT EXISTS activity (id INTEGER PRIMARY KEY, session TEXT NOT NULL, what TEXT NOT NULL);",
+    )?;
+    // What is damaged shows here, and not in the middle of a turn.
+    connection.query_row("PRAGMA quick_check", [], |row| {
+        let says: String = row.get(0)?;
+        match says.as_str() {
+            "ok" => Ok(()),
+            _ => Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+                Some(says),
+            )),
+        }
+    })?;
+    Ok(connection)
+}
+
 impl Store {
-    /// Opens the store in `REFERENCE_DATA_DIR`, or below the home.
+    /// Opens the store in `REFERENCE_DATA_DIR`, or below the home. One that is damaged is set aside: without its sessions the
+    /// agent is still of use.
     pub(crate) fn open() -> Result<Self, StoreError> {
         let dir = std::env::var_os("REFERENCE_DATA_DIR").map_or_else(
             || {
@@ -43,21 +79,19 @@ impl Store {
             },
             PathBuf::from,
         );
-        std::fs::create_dir_all(&dir).map_err(|source| StoreError::Directory {
-            path: dir.clone(),
-            source,
-        })?;
-        let connection = Connection::open(dir.join("sessions.db"))?;
-        connection.execute_batch(
-            "PRAGMA journal_mode = WAL;
-             PRAGMA wal_autocheckpoint = 0;
-             CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, session TEXT NOT NULL, body TEXT NOT NULL);
-             CREATE TABLE IF NOT EXISTS activity (id INTEGER PRIMARY KEY, session TEXT NOT NULL, what TEXT NOT NULL);",
-        )?;
-        Ok(Self { connection })
+        std::fs::create_dir_all(&dir).map_err(at(&dir))?;
+        let connection = match connect(&dir) {
+            Err(error) if damaged(&error) && !fault::is(Fault::DamagedStoreIsFatal) => {
+                eprintln!("reference-agent: the session database is set aside: {error}");
+                set_aside(&dir)?;
+                connect(&dir)?
+            }
+            connection => connection?,
+        };
+        Ok(Self { dir, connection })
     }
 
-    pub(crate) fn messages(&self, session: &str) -> Result<Vec<Value>, StoreError> {
+    pub(crate) fn said(&self, session: &str) -> Result<Vec<Said>, StoreError> {
         let mut query = self
             .connection
             .prepare("SELECT body FROM messages WHERE session = ? ORDER BY id")?;
@@ -70,10 +104,21 @@ impl Store {
             .collect()
     }
 
-    pub(crate) fn append(&self, session: &str, message: &Value) -> Result<(), StoreError> {
+    /// What was said last in any session but this one.
+    pub(crate) fn newest_but(&self, session: &str) -> Result<Vec<Said>, StoreError> {
+        let newest: Option<String> = self.connection.query_row(
+            "SELECT (SELECT session FROM messages WHERE session <> ? ORDER BY id DESC LIMIT 1)",
+            [session],
+            |row| row.get(0),
+        )?;
+        newest.map_or_else(|| Ok(Vec::new()), |newest| self.said(&newest))
+    }
+
+    pub(crate) fn append(&self, session: &str, said: &Said) -> Result<(), StoreError> {
+        let body = serde_json::to_string(said)?;
         self.connection.execute(
             "INSERT INTO messages (session, body) VALUES (?, ?)",
-            params![session, message.to_string()],
+            params![session, body],
         )?;
         Ok(())
     }
@@ -88,4 +133,53 @@ impl Store {
         )?;
         Ok(())
     }
+
+    /// Leaves what a login leaves.
+    pub(crate) fn log_in(&self) -> Result<(), StoreError> {
+        self.write(LOGIN, b"nobody is logged in anywhere\n")
+    }
+
+    pub(crate) fn log_out(&self) -> Result<(), StoreError> {
+        let path = self.dir.join(LOGIN);
+        std::fs::remove_file(&path).map_err(at(&path))
+    }
+
+    /// Keeps what nobody needs.
+    pub(crate) fn swell(&self) -> Result<(), StoreError> {
+        let copies = std::fs::read_dir(&self.dir).map_err(at(&self.dir))?.count();
+        let name = format!("copy-{copies}");
+        self.write(&name, &vec![0; 3_000_000])
+    }
+
+    pub(crate) fn note(&self, text: &str) -> Result<(), StoreError> {
+        self.write("note", text.as_bytes())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.dir.join(name);
+        std::fs::write(&path, bytes).map_err(at(&path))
+    }
+}
+
+fn damaged(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
+}
+
+/// Gives the database another name; its log and index mean nothing without it.
+fn set_aside(dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(DATABASE);
+    std::fs::rename(&path, dir.join("damaged.db")).map_err(at(&path))?;
+    for sidecar in ["-wal", "-shm"] {
+        let path = dir.join(format!("{DATABASE}{sidecar}"));
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(at(&path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

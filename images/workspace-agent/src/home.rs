@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use reprise_model::Place;
+
 const SKELETON: &str = "/etc/skel";
 
 /// Fills a new home. What is there already stays.
@@ -18,6 +20,22 @@ pub(crate) fn furnish(home: &Path, files: &BTreeMap<String, String>) -> io::Resu
         }
         if !file.try_exists()? {
             fs::write(&file, content)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes directories and links that are not there.
+pub(crate) fn make_places(places: &[Place]) -> io::Result<()> {
+    for place in places {
+        let path = Path::new(&place.path);
+        match &place.link_to {
+            None => fs::create_dir_all(path)?,
+            Some(_) if path.is_symlink() => {}
+            Some(target) => {
+                fs::create_dir_all(target)?;
+                std::os::unix::fs::symlink(target, path)?;
+            }
         }
     }
     Ok(())

@@ -16,11 +16,14 @@ use reprise_model::{AgentEvent, InitSpec, ScriptId, ScriptPhase};
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::damage;
 use crate::forward::{self, Outside};
 use crate::home;
 use crate::probe;
+use crate::processes;
 use crate::reaper;
 use crate::script::{self, Running};
+use crate::stopwatch::Stopwatch;
 
 /// How long a script that ended may leave its output open, and how long one that was told to go may stay:
 /// ten seconds each, as in Coder's agent.
@@ -106,7 +109,7 @@ pub(crate) fn main(
 impl Init {
     fn live(mut self) {
         say(&AgentEvent::Booted {
-            processes: other_processes(),
+            processes: processes::others().len(),
         });
         if let Err(message) = self.prepare_home() {
             // In a home that is not the one asked for nothing could be measured: PID 1 ends, and says why.
@@ -127,6 +130,20 @@ impl Init {
             home::keep_only(home, keep)
                 .map_err(|error| format!("cannot prune the home: {error}"))?;
             say(&AgentEvent::HomePruned { kept: keep.clone() });
+        }
+        if let Some(damage) = &self.spec.damage {
+            let files = damage::inflict(home, damage)
+                .map_err(|error| format!("cannot damage the session's files: {error}"))?;
+            say(&AgentEvent::HomeDamaged { files });
+        }
+        home::make_places(&self.spec.places)
+            .map_err(|error| format!("cannot make the places asked for: {error}"))?;
+        for (path, content) in &self.spec.written {
+            let file = home.join(path);
+            file.parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .and_then(|()| fs::write(&file, content))
+                .map_err(|error| format!("cannot write {path}: {error}"))?;
         }
         match &self.spec.files {
             Some(files) => home::furnish(home, files)
@@ -179,6 +196,11 @@ impl Init {
         // Start scripts that still run are left to themselves: the end of PID 1 ends them.
         self.running.clear();
         let deadline = Instant::now() + Duration::from_secs(self.spec.stop_deadline);
+        let watch = Stopwatch::start(
+            PathBuf::from(&self.spec.home),
+            self.spec.watch.clone(),
+            self.sender.clone(),
+        );
         self.launch(ScriptPhase::Stop);
         while !self.running.is_empty() {
             if Instant::now() >= deadline {
@@ -196,10 +218,17 @@ impl Init {
             }
             self.take(Some(deadline));
         }
+        drop(watch);
+        while let Ok(notice) = self.notices.try_recv() {
+            if let Notice::Say(event) = notice {
+                say(&event);
+            }
+        }
+        let left = processes::command_lines();
         if let Some(snapshot) = self.look_at_home() {
             say(&AgentEvent::HomeLeft { snapshot });
         }
-        say(&AgentEvent::Stopped);
+        say(&AgentEvent::Stopped { left });
     }
 
     fn launch(&mut self, phase: ScriptPhase) {
@@ -339,20 +368,6 @@ fn ended(script: &Running, code: Option<i32>, problem: Option<String>) {
         problem,
         millis: u64::try_from(script.began.elapsed().as_millis()).unwrap_or(u64::MAX),
     });
-}
-
-/// Processes beside PID 1 and this one.
-fn other_processes() -> usize {
-    let own = std::process::id();
-    fs::read_dir("/proc")
-        .map(|entries| {
-            entries
-                .filter_map(Result::ok)
-                .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-                .filter(|pid| *pid != 1 && *pid != own)
-                .count()
-        })
-        .unwrap_or(0)
 }
 
 /// Nobody may be listening any more; the scripts must go on all the same.

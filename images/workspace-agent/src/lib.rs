@@ -8,6 +8,8 @@
 mod coder;
 mod configure;
 mod crash;
+mod damage;
+mod disk;
 mod errand;
 mod forward;
 mod home;
@@ -17,10 +19,13 @@ mod marks;
 mod mcp;
 mod plain;
 mod probe;
+mod processes;
 mod reaper;
 mod request;
 mod script;
+mod search;
 mod sqlite;
+mod stopwatch;
 mod sync;
 mod walls;
 
@@ -93,6 +98,26 @@ enum Role {
         /// The directory to look at
         dir: PathBuf,
     },
+    /// Print the command lines of what runs here, as JSON
+    Processes,
+    /// Have every process of PROGRAM stand still; print how many there are, as JSON
+    Freeze {
+        /// Its name
+        program: String,
+    },
+    /// Print which files below DIR hold nonces, as JSON
+    Search {
+        /// The directory to look at
+        dir: PathBuf,
+    },
+    /// Write to DIR until nothing more can be written, or remove what was written
+    FillDisk {
+        /// The directory
+        dir: PathBuf,
+        /// Remove it instead
+        #[arg(long)]
+        free: bool,
+    },
     /// Send one HTTP request with standard input as its body; print status and body as JSON
     Request {
         /// GET, POST, …
@@ -157,6 +182,13 @@ where
         }
         Role::Crash { by_memory } => crash::ask(by_memory).map_err(|error| error.to_string()),
         Role::Probe { dir } => probe::main(&dir).map_err(|error| error.to_string()),
+        Role::Processes => {
+            println!("{}", serde_json::json!(processes::command_lines()));
+            Ok(())
+        }
+        Role::Freeze { program } => processes::freeze(&program).map_err(|error| error.to_string()),
+        Role::Search { dir } => search::main(&dir).map_err(|error| error.to_string()),
+        Role::FillDisk { dir, free } => disk::main(&dir, free).map_err(|error| error.to_string()),
         Role::Request {
             method,
             url,

@@ -34,7 +34,11 @@ fn home_mark() -> PathBuf {
 /// # Errors
 /// If the home cannot be written to, or the process cannot be started.
 pub(crate) fn plant(word: &str) -> io::Result<()> {
-    fs::write(home_mark(), word)?;
+    match fs::write(home_mark(), word) {
+        // A full disk is a scenario of its own, and takes no mark.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+        written => written?,
+    }
     let mut places = Vec::new();
     for dir in OUTSIDE {
         let path = Path::new(dir).join(FILE);

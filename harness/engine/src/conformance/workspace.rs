@@ -57,13 +57,10 @@ impl Workspace {
                 })
                 .into_iter()
                 .collect(),
-            env: BTreeMap::new(),
             home: "/home/coder".to_owned(),
             directory: "/home/coder".to_owned(),
             stop_deadline: 50,
-            probe_home: false,
-            files: None,
-            keep_only: None,
+            ..InitSpec::default()
         };
         let program = format!("{TOOLS_DIR}/reprise");
         StartSpec {

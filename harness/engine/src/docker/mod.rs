@@ -32,9 +32,10 @@ use uuid::Uuid;
 use objects::{LABEL, gone, read_labels, volume_name};
 use routes::Routes;
 
+use crate::disk::Disk;
 use crate::{
     Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Missing, Progress,
-    Route, StartSpec, Started,
+    Route, StartSpec, Started, Uid,
 };
 
 /// The Docker engine.
@@ -42,6 +43,8 @@ use crate::{
 pub struct Docker {
     client: Client,
     routes: Routes,
+    /// Where the images of volumes lie that are disks of their own.
+    disks: PathBuf,
 }
 
 impl Docker {
@@ -69,8 +72,28 @@ impl Docker {
             .negotiate_version()
             .await
             .map_err(|error| missing(format!("no Docker daemon answers: {error}")))?;
+        // Beside the routes: every directory among those is a workspace's.
+        let disks = state.with_file_name("docker-disks");
         let routes = Routes::new(state);
-        Ok(Self { client, routes })
+        Ok(Self {
+            client,
+            routes,
+            disks,
+        })
+    }
+
+    /// The disk that a volume may be on.
+    fn disk(&self, volume: &str) -> (Disk, PathBuf) {
+        let dir = self.disks.join(volume);
+        let home = dir.join("home");
+        (Disk::of(dir, home.clone()), home)
+    }
+
+    /// Removes a volume, and the disk it is on.
+    async fn remove_whole_volume(&self, name: &str) -> Result<(), EngineError> {
+        self.remove_volume(name).await?;
+        let (disk, _) = self.disk(name);
+        disk.remove().await
     }
 
     fn filter() -> HashMap<&'static str, Vec<&'static str>> {
@@ -347,6 +370,46 @@ impl Engine for Docker {
         Ok(())
     }
 
+    async fn give_disk(&self, workspace: WorkspaceId, bytes: u64) -> Result<(), EngineError> {
+        let name = volume_name(workspace);
+        let old = self
+            .client
+            .inspect_volume(&name)
+            .await
+            .map_err(EngineError::docker(format!("inspect volume {name}")))?;
+        self.remove_volume(&name).await?;
+        let (disk, home) = self.disk(&name);
+        disk.make(bytes, Uid::CODER.0).await?;
+        // https://docs.docker.com/reference/cli/docker/volume/create/#driver-specific-options
+        let options = [
+            ("type".to_owned(), "none".to_owned()),
+            ("o".to_owned(), "bind".to_owned()),
+            ("device".to_owned(), home.display().to_string()),
+        ];
+        let volume = VolumeCreateRequest {
+            name: Some(name.clone()),
+            labels: Some(old.labels),
+            driver_opts: Some(options.into()),
+            ..Default::default()
+        };
+        self.client
+            .create_volume(volume)
+            .await
+            .map(drop)
+            .map_err(EngineError::docker(format!("create volume {name}")))
+    }
+
+    async fn lose_power(
+        &self,
+        workspace: WorkspaceId,
+        instance: &InstanceId,
+    ) -> Result<(), EngineError> {
+        let (disk, _) = self.disk(&volume_name(workspace));
+        disk.freeze().await?;
+        self.kill(instance).await?;
+        disk.thaw().await
+    }
+
     async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError> {
         let mut found = Vec::new();
         let options = ListContainersOptionsBuilder::new()
@@ -385,7 +448,7 @@ impl Engine for Docker {
         match leftover.kind {
             LeftoverKind::Instance => self.remove_container(&leftover.name).await,
             LeftoverKind::Route => self.routes.remove(&leftover.name),
-            LeftoverKind::Volume => self.remove_volume(&leftover.name).await,
+            LeftoverKind::Volume => self.remove_whole_volume(&leftover.name).await,
         }
     }
 }

@@ -137,6 +137,10 @@ impl Kubernetes {
                     .to_owned(),
             }),
             Power::RestartNodeAgent | Power::GrowVolume => None,
+            Power::OwnDisk => Some(Missing {
+                what: "the node of a cluster is not this program's to cut off".to_owned(),
+                remedy: "use --engine sandbox or docker, as root".to_owned(),
+            }),
         }
     }
 

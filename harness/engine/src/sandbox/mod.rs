@@ -29,7 +29,7 @@ pub use world::main as world_main;
 
 use crate::{
     Door, Engine, EngineError, Exec, ExecOutput, Labels, Leftover, LeftoverKind, Missing, Progress,
-    Route, StartSpec, Started,
+    Route, StartSpec, Started, Uid,
 };
 use store::{Record, Store};
 
@@ -282,7 +282,23 @@ impl Engine for Sandbox {
                 self.kill(&InstanceId(leftover.name)).await?;
             }
         }
-        self.store.remove_volume(workspace)
+        self.store.remove_volume(&workspace.to_string()).await
+    }
+
+    async fn give_disk(&self, workspace: WorkspaceId, bytes: u64) -> Result<(), EngineError> {
+        let disk = self.store.disk(&workspace.to_string());
+        disk.make(bytes, Uid::CODER.0).await
+    }
+
+    async fn lose_power(
+        &self,
+        workspace: WorkspaceId,
+        instance: &InstanceId,
+    ) -> Result<(), EngineError> {
+        let disk = self.store.disk(&workspace.to_string());
+        disk.freeze().await?;
+        self.kill(instance).await?;
+        disk.thaw().await
     }
 
     async fn leftovers(&self) -> Result<Vec<Leftover>, EngineError> {
@@ -293,7 +309,7 @@ impl Engine for Sandbox {
         match leftover.kind {
             LeftoverKind::Instance => self.kill(&InstanceId(leftover.name.clone())).await,
             LeftoverKind::Route => Ok(()),
-            LeftoverKind::Volume => self.store.remove_volume_named(&leftover.name),
+            LeftoverKind::Volume => self.store.remove_volume(&leftover.name).await,
         }
     }
 }

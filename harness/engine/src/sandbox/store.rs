@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::world::Plan;
+use crate::disk::Disk;
 use crate::{EngineError, Labels, Leftover, LeftoverKind, Uid as UserId};
 
 #[derive(Debug)]
@@ -74,6 +75,10 @@ impl Store {
         self.volume(&workspace.to_string()).join("home")
     }
 
+    pub(crate) fn disk(&self, name: &str) -> Disk {
+        Disk::of(self.volume(name), self.volume(name).join("home"))
+    }
+
     pub(crate) fn create_volume(&self, labels: &Labels) -> Result<(), EngineError> {
         let home = self.volume_home(labels.workspace);
         make_dir(&home)?;
@@ -135,11 +140,8 @@ impl Store {
         remove_tree(&self.instance_dir(instance))
     }
 
-    pub(crate) fn remove_volume(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
-        self.remove_volume_named(&workspace.to_string())
-    }
-
-    pub(crate) fn remove_volume_named(&self, name: &str) -> Result<(), EngineError> {
+    pub(crate) async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
+        self.disk(name).unmount().await?;
         remove_tree(&self.volume(name))
     }
 

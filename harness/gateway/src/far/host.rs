@@ -430,6 +430,7 @@ impl Session {
         match order {
             Order::Epoch(epoch) => gateway.here_epoch(epoch),
             Order::Break(faults) => gateway.here_break(faults),
+            Order::Snapshots(fault) => gateway.control().set_fault(fault),
             Order::Flush => {}
         }
     }

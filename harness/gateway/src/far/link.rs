@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use reprise_model::{NonceBook, Reply, Request, Stamp, TurnRule, WorkspaceId};
+use reprise_model::{NonceBook, Reply, Request, SnapshotFault, Stamp, TurnRule, WorkspaceId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -105,6 +105,10 @@ impl Link {
 
     pub(crate) async fn break_turns(&self, faults: Vec<crate::ModelFault>) -> io::Result<()> {
         self.order(Order::Break(faults)).await
+    }
+
+    pub(crate) async fn break_snapshots(&self, fault: Option<SnapshotFault>) -> io::Result<()> {
+        self.order(Order::Snapshots(fault)).await
     }
 
     pub(crate) async fn flush(&self) -> io::Result<()> {

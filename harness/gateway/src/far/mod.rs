@@ -7,7 +7,7 @@
 mod host;
 mod link;
 
-use reprise_model::{NonceBook, TurnRule, WorkspaceId};
+use reprise_model::{NonceBook, SnapshotFault, TurnRule, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -58,6 +58,8 @@ enum Order {
     Epoch(u32),
     /// The agent's next turns go wrong, one fault each.
     Break(Vec<ModelFault>),
+    /// Log snapshots go wrong, or right again.
+    Snapshots(Option<SnapshotFault>),
     /// Nothing: its answer comes after every line that is there.
     Flush,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use reprise_model::{EngineKind, Layer, ModuleRef};
 
+use crate::scenario::Suite;
+
 /// Proves what a coding agent's session is worth after its workspace restarts
 #[derive(Debug, Parser)]
 #[command(
@@ -140,9 +142,20 @@ pub(super) struct ClusterArgs {
 pub(super) struct RunArgs {
     /// Agents to measure; all where none is named
     pub(super) agents: Vec<String>,
-    /// Scenarios to run; where none is named, all but those of another engine's own
+    /// Scenarios to run; where none is named, the basic suite without those of another engine's own
     #[arg(short, long = "scenario", value_name = "NAME")]
     pub(super) scenarios: Vec<String>,
+    /// Whole suites of scenarios to run
+    #[arg(
+        long = "suite",
+        value_name = "SUITE",
+        value_enum,
+        conflicts_with = "scenarios"
+    )]
+    pub(super) suites: Vec<Suite>,
+    /// Measure each cell so many times
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(super) repeat: u16,
     /// Layers to measure; both where none is named
     #[arg(short, long = "layer", value_name = "LAYER")]
     pub(super) layers: Vec<LayerArg>,

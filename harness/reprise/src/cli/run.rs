@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{Format, RunArgs};
 use super::{Exit, Failure, places};
 use crate::runner::{Limits, ModuleChoice, Run, Wanted};
-use crate::scenario::{AgentProfile, Catalogue, Install, Scenario};
+use crate::scenario::{AgentProfile, Catalogue, Install, Scenario, Suite};
 use crate::tools::{Cache, Tools};
 
 pub(super) fn main(args: RunArgs) -> Result<Exit, Failure> {
@@ -39,10 +39,15 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
             .collect::<Result<_, _>>()?
     };
     let engine = args.engine.map(EngineKind::from);
+    let suites = match args.suites.as_slice() {
+        [] => &[Suite::Basic],
+        some => some,
+    };
     let scenarios: Vec<&Scenario> = if args.scenarios.is_empty() {
         catalogue
             .scenarios()
             .filter(|scenario| scenario.engine.is_none() || scenario.engine == engine)
+            .filter(|scenario| suites.contains(&scenario.suite))
             .collect()
     } else {
         args.scenarios
@@ -78,12 +83,18 @@ fn wanted(args: &RunArgs, catalogue: &Catalogue) -> Result<Vec<Wanted>, Failure>
         for layer in &layers {
             for scenario in &scenarios {
                 if scenario.layers.contains(layer) {
-                    wanted.push(Wanted {
+                    let times = if args.repeat > 1 {
+                        1..=args.repeat
+                    } else {
+                        0..=0
+                    };
+                    wanted.extend(times.map(|time| Wanted {
                         profile: profile.clone(),
                         subject: subject(args, profile, *layer),
                         layer: *layer,
                         scenario: (*scenario).clone(),
-                    });
+                        part: (time > 0).then(|| time.to_string()),
+                    }));
                 }
             }
         }

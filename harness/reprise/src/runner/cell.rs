@@ -20,7 +20,7 @@ use super::{Run, Wanted, Watcher};
 use crate::module::{ModuleRegistry, Renderer, Workspace as RenderedFor};
 use crate::record::{self, RecordError, Recorder};
 use crate::scenario::RestartKind;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, WorkspaceError};
 
 /// How many lines of a log are quoted.
 const TAIL: usize = 8;
@@ -40,7 +40,8 @@ pub(super) async fn measure(
         .join(cell.engine.to_string())
         .join(cell.agent.as_str())
         .join(cell.layer.to_string())
-        .join(cell.scenario.as_str());
+        .join(cell.scenario.as_str())
+        .join(wanted.part.as_deref().unwrap_or_default());
     let recorded = record_cell(run, &cell, wanted, ready, &dir, watch).await;
     let mut result = judge(&dir, &cell, wanted.subject);
     result.millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -159,7 +160,14 @@ async fn record_cell(
             .as_ref()
             .map(|chosen| chosen.variables.clone())
             .unwrap_or_default(),
-        settings: run.modules.settings.clone(),
+        settings: wanted
+            .scenario
+            .with
+            .settings
+            .clone()
+            .into_iter()
+            .chain(run.modules.settings.clone())
+            .collect(),
         versions,
         nonces: book,
         checks: wanted.scenario.checks.clone(),
@@ -175,16 +183,23 @@ async fn record_cell(
     let gateway = Gateway::new(book, wanted.profile.turns, wire);
 
     let op = recorder.intend(Act::CreateWorkspace)?;
-    let created = Workspace::create(
-        Arc::clone(&run.engine),
-        labels.clone(),
-        gateway,
-        Arc::clone(&recorder),
-        run.program.clone(),
-        run.gateway_port,
-        &|_| (),
-    )
-    .await;
+    let created = async {
+        let workspace = Workspace::create(
+            Arc::clone(&run.engine),
+            labels.clone(),
+            gateway,
+            Arc::clone(&recorder),
+            run.program.clone(),
+            run.gateway_port,
+            &|_| (),
+        )
+        .await?;
+        if let Some(bytes) = wanted.disk() {
+            workspace.give_disk(bytes).await?;
+        }
+        Ok::<_, WorkspaceError>(workspace)
+    };
+    let created = created.await;
     let workspace = match created {
         Ok(workspace) => {
             recorder.ended(op, Outcome::Ok)?;
@@ -226,18 +241,30 @@ async fn walk(
     watch: Watcher<'_>,
 ) -> Result<Closing, RecordError> {
     let terraform_dir = recorder.dir().join("terraform");
-    let prompt = super::drive::task_text(&book);
+    let conditions = &wanted.scenario.with;
+    let prompt = if conditions.without_prompt {
+        String::new()
+    } else {
+        super::drive::task_text(&book)
+    };
     let url = format!("http://{}/", workspace.gateway_address());
     let driver = match &ready.module {
-        None => Ok(Driver::native(&wanted.profile, wanted.subject, &workspace)),
+        None => Ok(Driver::native(
+            &wanted.profile,
+            wanted.subject,
+            conditions,
+            &workspace,
+        )),
         Some(Chosen { source, module, .. }) => {
             let served = ModuleRegistry::serve(source.clone(), module).await;
             match (served, &ready.installed.terraform, &wanted.profile.module) {
                 (Ok(registry), Some((terraform, provider)), Some(profile)) => {
                     let gateway = workspace.gateway_address().to_string();
-                    let mut variables = super::drive::variables(profile, &gateway);
+                    let mut variables = super::drive::variables(profile, conditions, &gateway);
                     variables.extend(run.modules.settings.clone());
-                    if let crate::scenario::TaskChannel::Variable(name) = &profile.task {
+                    if let crate::scenario::TaskChannel::Variable(name) = &profile.task
+                        && !prompt.is_empty()
+                    {
                         variables.insert(name.clone(), prompt.clone().into());
                     }
                     Renderer::new(
@@ -260,6 +287,7 @@ async fn walk(
                         Driver::module(
                             &wanted.profile,
                             wanted.subject,
+                            conditions,
                             profile,
                             renderer,
                             &workspace,
@@ -297,6 +325,10 @@ async fn walk(
         in_place: wanted.scenario.restarts_by(RestartKind::KillContainer),
         same_name: wanted.scenario.restarts_by(RestartKind::Reattach),
         slow_stop: wanted.scenario.restarts_by(RestartKind::ShortGrace),
+        sessions: wanted.profile.claim.sessions.clone(),
+        looks_at_tmp: wanted.scenario.restarts_by(RestartKind::TmpTaken),
+        held: None,
+        without: conditions.without_programs.clone(),
     };
     let walked = tokio::select! {
         walked = walker.walk(&wanted.scenario) => walked,

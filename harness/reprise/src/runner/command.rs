@@ -5,7 +5,6 @@ use std::time::Duration;
 use reprise_engine::Exec;
 use reprise_model::{Mark, Observation, Outcome};
 
-use super::Limits;
 use super::drive::{answered, asked, failed};
 use crate::record::Recorder;
 use crate::scenario::Placeholders;
@@ -15,11 +14,11 @@ use crate::workspace::{Workspace, WorkspaceError};
 pub(super) async fn run(
     workspace: &Workspace,
     recorder: &Recorder,
-    argv: Vec<String>,
+    mut exec: Exec,
     limit: Duration,
 ) -> Result<(Option<i32>, String), WorkspaceError> {
     const TAIL: usize = 1000;
-    let mut exec = Exec::new(argv.clone());
+    let argv = exec.argv.clone();
     exec.timeout = limit;
     let (code, text) = match workspace.exec(exec).await {
         Ok(output) => (Some(output.code), output.text()),
@@ -41,35 +40,65 @@ pub(super) async fn run(
     Ok((code, tail))
 }
 
-/// Tells the agent something by one of its own commands, and looks whether its model answered.
-pub(super) async fn told(
-    workspace: &Workspace,
-    recorder: &Recorder,
-    command: Option<&[String]>,
-    placeholders: &Placeholders,
-    message: String,
-    wanted: Mark,
-    limits: &Limits,
-) -> Result<Outcome, WorkspaceError> {
-    let placeholders = placeholders.clone().with("message", message);
-    let argv = match command.map(|command| placeholders.expand_all(command)) {
-        Some(Ok(argv)) => argv,
-        Some(Err(error)) => {
-            return Ok(Outcome::Unknown {
-                reason: error.to_string(),
-            });
-        }
-        None => return Ok(failed("the profile names no command for it")),
-    };
-    let (code, tail) = run(workspace, recorder, argv, limits.answer).await?;
-    workspace.all_recorded().await?;
-    match code {
-        Some(0) if answered(workspace, wanted, Duration::ZERO).await => Ok(Outcome::Ok),
-        Some(0) => Ok(failed(format!(
-            "its command ended well without its model's answer ({})",
-            asked(workspace)
-        ))),
-        Some(code) => Ok(failed(format!("its command ended with {code}: {tail}"))),
-        None => Ok(failed(format!("its command did not end: {tail}"))),
+/// Which of an agent's commands is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saying {
+    /// The one that begins a session.
+    First,
+    /// The one that goes on with it.
+    Next,
+}
+
+/// Something told to an agent by one of its own commands.
+pub(super) struct Told {
+    pub(super) command: Option<Vec<String>>,
+    pub(super) cwd: Option<String>,
+    pub(super) placeholders: Placeholders,
+    pub(super) limit: Duration,
+}
+
+impl Told {
+    /// Runs the command.
+    pub(super) async fn said(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+    ) -> Result<(Outcome, String), WorkspaceError> {
+        let command = self.command.as_deref();
+        let argv = match command.map(|command| self.placeholders.expand_all(command)) {
+            Some(Ok(argv)) => argv,
+            Some(Err(error)) => {
+                let reason = error.to_string();
+                return Ok((Outcome::Unknown { reason }, String::new()));
+            }
+            None => return Ok((failed("the profile names no command for it"), String::new())),
+        };
+        let mut exec = Exec::new(argv);
+        exec.cwd = self.cwd.as_ref().map(Into::into);
+        let (code, tail) = run(workspace, recorder, exec, self.limit).await?;
+        let outcome = match code {
+            Some(0) => Outcome::Ok,
+            Some(code) => failed(format!("its command ended with {code}: {tail}")),
+            None => failed(format!("its command did not end: {tail}")),
+        };
+        Ok((outcome, tail))
+    }
+
+    /// Runs the command, and looks whether the model answered.
+    pub(super) async fn heard(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        wanted: Mark,
+    ) -> Result<Outcome, WorkspaceError> {
+        let (outcome, _) = self.said(workspace, recorder).await?;
+        workspace.all_recorded().await?;
+        Ok(match outcome {
+            Outcome::Ok if !answered(workspace, wanted, Duration::ZERO).await => failed(format!(
+                "its command ended well without its model's answer ({})",
+                asked(workspace)
+            )),
+            outcome => outcome,
+        })
     }
 }

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reprise_model::{Mark, NonceBook, Outcome, Subject};
+use reprise_engine::Exec;
+use reprise_model::{Mark, NonceBook, Outcome, Place, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::command::{run, told};
+use super::command::{Saying, Told, run};
+use super::hold::{self, Held};
 use super::{Limits, settle};
 use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
 use crate::record::Recorder;
 use crate::scenario::{
-    AgentProfile, ExpandError, ModuleProfile, NativeCommands, Placeholders, TaskChannel,
+    AgentProfile, Conditions, ExpandError, ModuleProfile, NativeCommands, Placeholders,
+    RestartKind, TaskChannel,
 };
 use crate::workspace::{
     AgentApi, AgentApiError, HOME, StartPlan, Starting, Workspace, WorkspaceError,
@@ -37,29 +40,51 @@ fn follow_up_text(book: &NonceBook, turn: u32) -> String {
     )
 }
 
-/// One agent at one layer.
-pub(super) enum Driver {
-    Native {
-        commands: Option<NativeCommands>,
-        placeholders: Placeholders,
-        env: BTreeMap<String, String>,
-        files: BTreeMap<String, String>,
-    },
-    Module {
-        api: AgentApi,
-        task: TaskChannel,
-        renderer: Box<Renderer>,
-        rendered: Option<Rendered>,
-        placeholders: Placeholders,
-        env: BTreeMap<String, String>,
-        files: BTreeMap<String, String>,
-    },
+/// What the user says in another session than the task's.
+fn aside_text(book: &NonceBook) -> String {
+    format!(
+        "Say good day. The reference of this message is {}.",
+        book.nonce(Mark::Aside)
+    )
 }
 
-fn placeholders(workspace: &Workspace) -> Placeholders {
+/// One agent at one layer.
+pub(super) struct Driver {
+    commands: Option<NativeCommands>,
+    placeholders: Placeholders,
+    env: BTreeMap<String, String>,
+    files: BTreeMap<String, String>,
+    /// Where the agent works, if not in its home.
+    works_in: Option<String>,
+    /// A place that must be made for it.
+    place: Option<Place>,
+    without_prompt: bool,
+    module: Option<OfModule>,
+}
+
+/// What is the module layer's.
+struct OfModule {
+    api: AgentApi,
+    task: TaskChannel,
+    renderer: Box<Renderer>,
+    rendered: Option<Rendered>,
+    state_file: Option<String>,
+    pid_file: Option<String>,
+}
+
+/// Where the agent works: what the scenario says, and else what templates usually say.
+fn directory(conditions: &Conditions) -> String {
+    match &conditions.directory {
+        Some(directory) => directory.replace("${home}", HOME),
+        None => format!("{HOME}/project"),
+    }
+}
+
+fn placeholders(workspace: &Workspace, conditions: &Conditions) -> Placeholders {
     Placeholders::default()
         .with("gateway", workspace.gateway_address().to_string())
         .with("home", HOME)
+        .with("directory", directory(conditions))
 }
 
 pub(super) fn failed(reason: impl Into<String>) -> Outcome {
@@ -69,27 +94,44 @@ pub(super) fn failed(reason: impl Into<String>) -> Outcome {
 }
 
 /// A module's variables, with the gateway's address in their strings where they ask for it.
-pub(super) fn variables(module: &ModuleProfile, gateway: &str) -> BTreeMap<String, Value> {
-    fn fill(value: &Value, gateway: &str) -> Value {
+pub(super) fn variables(
+    module: &ModuleProfile,
+    conditions: &Conditions,
+    gateway: &str,
+) -> BTreeMap<String, Value> {
+    fn fill(value: &Value, known: &[(&str, &str)]) -> Value {
         match value {
             // Other dollars are Terraform's or the module's own.
-            Value::String(text) => text
-                .replace("${gateway}", gateway)
-                .replace("${home}", HOME)
+            Value::String(text) => known
+                .iter()
+                .fold(text.clone(), |text, (name, value)| {
+                    text.replace(name, value)
+                })
                 .into(),
-            Value::Array(values) => values.iter().map(|value| fill(value, gateway)).collect(),
+            Value::Array(values) => values.iter().map(|value| fill(value, known)).collect(),
             Value::Object(fields) => fields
                 .iter()
-                .map(|(name, value)| (name.clone(), fill(value, gateway)))
+                .map(|(name, value)| (name.clone(), fill(value, known)))
                 .collect(),
             other => other.clone(),
         }
     }
-    module
+    let directory = directory(conditions);
+    let known = [
+        ("${gateway}", gateway),
+        ("${home}", HOME),
+        ("${directory}", directory.as_str()),
+    ];
+    let mut variables: BTreeMap<String, Value> = module
         .variables
         .iter()
-        .map(|(name, value)| (name.clone(), fill(value, gateway)))
-        .collect()
+        .chain(&conditions.settings)
+        .map(|(name, value)| (name.clone(), fill(value, &known)))
+        .collect();
+    if let (Some(name), Some(_)) = (&module.directory, &conditions.directory) {
+        variables.insert(name.clone(), directory.into());
+    }
+    variables
 }
 
 /// The agent's environment. A stand-in is told where its model is in words of its own, beside those of the agent it plays.
@@ -105,55 +147,101 @@ fn environment(profile: &AgentProfile, subject: Subject) -> BTreeMap<String, Str
 }
 
 impl Driver {
-    pub(super) fn native(profile: &AgentProfile, subject: Subject, workspace: &Workspace) -> Self {
-        Self::Native {
+    /// The agent alone.
+    pub(super) fn native(
+        profile: &AgentProfile,
+        subject: Subject,
+        conditions: &Conditions,
+        workspace: &Workspace,
+    ) -> Self {
+        let mut env = environment(profile, subject);
+        env.extend(conditions.env.clone());
+        let full = |path: &String| path.replace("${home}", HOME);
+        let works_in = conditions.directory.as_ref().map(full);
+        Self {
             commands: profile.native.clone(),
-            placeholders: placeholders(workspace).with("session", "reprise"),
-            env: environment(profile, subject),
+            placeholders: placeholders(workspace, conditions).with("session", "reprise"),
+            env,
             files: profile
                 .native
                 .as_ref()
                 .map(|native| native.files.clone())
                 .unwrap_or_default(),
+            place: works_in.clone().map(|path| Place {
+                path,
+                link_to: conditions.link_to.as_ref().map(full),
+            }),
+            works_in,
+            without_prompt: conditions.without_prompt,
+            module: None,
         }
     }
 
+    /// The agent as its module starts it.
     pub(super) fn module(
         profile: &AgentProfile,
         subject: Subject,
+        conditions: &Conditions,
         module: &ModuleProfile,
         renderer: Renderer,
         workspace: &Workspace,
     ) -> Self {
-        Self::Module {
-            api: AgentApi { port: module.port },
-            task: module.task.clone(),
-            renderer: Box::new(renderer),
-            rendered: None,
-            placeholders: placeholders(workspace),
-            env: environment(profile, subject)
-                .into_iter()
-                .chain(module.env.clone())
-                .collect(),
+        let alone = Self::native(profile, subject, conditions, workspace);
+        let told_where = module
+            .variables
+            .values()
+            .any(|value| value.as_str().is_some_and(|text| text == "${directory}"));
+        Self {
+            works_in: alone
+                .works_in
+                .or_else(|| told_where.then(|| directory(conditions))),
+            // A module makes the directory it works in; that a link leads there is its user's doing.
+            place: alone.place.filter(|place| place.link_to.is_some()),
+            env: module.env.clone().into_iter().chain(alone.env).collect(),
             files: module.files.clone(),
+            module: Some(OfModule {
+                api: AgentApi { port: module.port },
+                task: module.task.clone(),
+                renderer: Box::new(renderer),
+                rendered: None,
+                state_file: module.state_file.clone(),
+                pid_file: module.pid_file.clone(),
+            }),
+            ..alone
         }
     }
 
+    /// What somebody has written into the home before the start that follows a restart of this kind.
+    pub(super) fn written(&self, kind: RestartKind) -> BTreeMap<String, String> {
+        let Some(module) = &self.module else {
+            return BTreeMap::new();
+        };
+        let (path, content) = match kind {
+            // PID 1 is always somebody else.
+            RestartKind::StalePid => (&module.pid_file, "1\n"),
+            RestartKind::StateCorrupt => (&module.state_file, "{\"version\": 1, \"mess"),
+            RestartKind::StateNewer => {
+                (&module.state_file, "{\"version\": 99, \"messages\": []}\n")
+            }
+            _ => return BTreeMap::new(),
+        };
+        path.iter()
+            .map(|path| (path.clone(), content.to_owned()))
+            .collect()
+    }
+
     pub(super) fn renders(&self) -> bool {
-        matches!(self, Self::Module { .. })
+        self.module.is_some()
     }
 
     /// Renders the module for a transition; a module that does not render is no set-up, so nothing was seen of its agent.
     pub(super) async fn render(&mut self, transition: Transition) -> Outcome {
-        let Self::Module {
-            renderer, rendered, ..
-        } = self
-        else {
+        let Some(module) = &mut self.module else {
             return Outcome::Ok;
         };
-        match renderer.render(transition).await {
+        match module.renderer.render(transition).await {
             Ok(result) => {
-                *rendered = Some(result);
+                module.rendered = Some(result);
                 Outcome::Ok
             }
             Err(error) => Outcome::Unknown {
@@ -169,28 +257,18 @@ impl Driver {
         book: &NonceBook,
         installed: &Installed,
     ) -> Result<StartPlan, ExpandError> {
-        let (Self::Native {
-            placeholders,
-            env,
-            files,
-            ..
-        }
-        | Self::Module {
-            placeholders,
-            env,
-            files,
-            ..
-        }) = self;
-        let mut env = placeholders.expand_values(env)?;
+        let mut env = self.placeholders.expand_values(&self.env)?;
         let mut plan = StartPlan {
             programs: installed.programs.clone(),
             commands: installed.commands.clone(),
             directories: installed.directories.clone(),
-            files: placeholders.expand_values(files)?,
+            files: self.placeholders.expand_values(&self.files)?,
             ..StartPlan::default()
         };
-        if let Self::Module { rendered, task, .. } = self {
-            if let Some(rendered) = rendered {
+        plan.places.extend(self.place.clone());
+        if let Some(module) = &self.module {
+            plan.watch.extend(module.state_file.clone());
+            if let Some(rendered) = &module.rendered {
                 env.extend(rendered.env.clone());
                 env.insert("CODER_AGENT_TOKEN".to_owned(), rendered.token.clone());
                 plan.scripts.clone_from(&rendered.scripts);
@@ -208,7 +286,9 @@ impl Driver {
             ] {
                 env.insert(name.to_owned(), value);
             }
-            if let TaskChannel::Env(name) = task {
+            if let TaskChannel::Env(name) = &module.task
+                && !self.without_prompt
+            {
                 env.insert(name.clone(), task_text(book));
             }
         }
@@ -252,17 +332,13 @@ impl Driver {
                 });
             }
         }
-        let Self::Native {
-            commands: Some(commands),
-            ..
-        } = self
-        else {
+        let (None, Some(commands)) = (&self.module, &self.commands) else {
             return Ok(Outcome::Ok);
         };
         let (code, tail) = run(
             workspace,
             recorder,
-            commands.version.clone(),
+            Exec::new(commands.version.clone()),
             Duration::from_secs(60),
         )
         .await?;
@@ -274,44 +350,31 @@ impl Driver {
         })
     }
 
+    /// The task: natively it is given now, and a module gives it by itself.
     pub(super) async fn task(
         &self,
         workspace: &Workspace,
         recorder: &Recorder,
         book: &NonceBook,
         limits: &Limits,
+        epoch: u32,
     ) -> Result<Outcome, WorkspaceError> {
-        let wanted = Mark::Answer { epoch: 0, turn: 0 };
-        match self {
-            Self::Native {
-                commands,
-                placeholders,
-                ..
-            } => {
-                let cold = commands.as_ref().map(|commands| commands.cold.as_slice());
-                let message = task_text(book);
-                told(
-                    workspace,
-                    recorder,
-                    cold,
-                    placeholders,
-                    message,
-                    wanted,
-                    limits,
-                )
-                .await
-            }
-            Self::Module { .. } => Ok(match answered(workspace, wanted, limits.answer).await {
-                true => Outcome::Ok,
-                false => failed(format!(
-                    "the module started its agent, and {} s later the task had not been answered ({})",
-                    limits.answer.as_secs(),
-                    asked(workspace)
-                )),
-            }),
+        let wanted = Mark::Answer { epoch, turn: 0 };
+        if self.module.is_none() {
+            let told = self.say(Saying::First, task_text(book), limits);
+            return told.heard(workspace, recorder, wanted).await;
         }
+        Ok(match answered(workspace, wanted, limits.answer).await {
+            true => Outcome::Ok,
+            false => failed(format!(
+                "the module started its agent, and {} s later the task had not been answered ({})",
+                limits.answer.as_secs(),
+                asked(workspace)
+            )),
+        })
     }
 
+    /// A follow-up. `first` is whether nothing was said before it.
     pub(super) async fn follow_up(
         &self,
         workspace: &Workspace,
@@ -322,39 +385,101 @@ impl Driver {
     ) -> Result<Outcome, WorkspaceError> {
         let wanted = Mark::Answer { epoch, turn };
         let message = follow_up_text(book, turn);
-        match self {
-            Self::Native {
-                commands,
-                placeholders,
-                ..
-            } => {
-                let resumed = commands
-                    .as_ref()
-                    .map(|commands| commands.resumed.as_slice());
-                told(
-                    workspace,
-                    recorder,
-                    resumed,
-                    placeholders,
-                    message,
-                    wanted,
-                    limits,
-                )
-                .await
+        let Some(module) = &self.module else {
+            let told = self.say(self.saying(turn), message, limits);
+            return told.heard(workspace, recorder, wanted).await;
+        };
+        if let Err(reason) = send(module.api, workspace, &message, limits.answer).await? {
+            return Ok(failed(reason));
+        }
+        Ok(match answered(workspace, wanted, limits.answer).await {
+            true => Outcome::Ok,
+            false => failed(format!(
+                "AgentAPI took the follow-up, and {} s later it had not been answered ({})",
+                limits.answer.as_secs(),
+                asked(workspace)
+            )),
+        })
+    }
+
+    /// Where there was no task, the first message begins the session.
+    fn saying(&self, turn: u32) -> Saying {
+        if self.without_prompt && turn == 1 {
+            Saying::First
+        } else {
+            Saying::Next
+        }
+    }
+
+    /// Begins a turn that the model holds: the task's, or that of follow-up `turn`. Ends when it is held.
+    pub(super) async fn begin(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        book: &NonceBook,
+        limits: &Limits,
+        held: Held,
+    ) -> Result<Outcome, WorkspaceError> {
+        let waits = hold::wait(workspace, &held, limits);
+        let (saying, message) = match held.turn {
+            0 => (Saying::First, task_text(book)),
+            turn => (self.saying(turn), follow_up_text(book, turn)),
+        };
+        let Some(module) = &self.module else {
+            let told = self.say(saying, message, limits);
+            let wanted = Mark::Answer {
+                epoch: held.epoch,
+                turn: held.turn,
+            };
+            return tokio::select! {
+                held = waits => held,
+                heard = told.heard(workspace, recorder, wanted) => Ok(match heard? {
+                    Outcome::Ok => failed("it was answered though the model holds it"),
+                    other => other,
+                }),
+            };
+        };
+        if held.turn == 0 {
+            return waits.await;
+        }
+        let sent = async {
+            match send(module.api, workspace, &message, limits.answer).await? {
+                // Taken: now the model must be asked.
+                Ok(()) => std::future::pending().await,
+                Err(reason) => Ok::<_, WorkspaceError>(failed(reason)),
             }
-            Self::Module { api, .. } => {
-                if let Err(reason) = send(*api, workspace, &message, limits.answer).await? {
-                    return Ok(failed(reason));
-                }
-                Ok(match answered(workspace, wanted, limits.answer).await {
-                    true => Outcome::Ok,
-                    false => failed(format!(
-                        "AgentAPI took the follow-up, and {} s later it had not been answered ({})",
-                        limits.answer.as_secs(),
-                        asked(workspace)
-                    )),
-                })
-            }
+        };
+        tokio::select! {
+            held = waits => held,
+            sent = sent => sent,
+        }
+    }
+
+    /// A session of the user's own, by the agent's own command.
+    pub(super) async fn other_session(
+        &self,
+        workspace: &Workspace,
+        recorder: &Recorder,
+        book: &NonceBook,
+        limits: &Limits,
+    ) -> Result<Outcome, WorkspaceError> {
+        let mut told = self.say(Saying::First, aside_text(book), limits);
+        told.placeholders = told.placeholders.with("session", "other");
+        told.said(workspace, recorder)
+            .await
+            .map(|(outcome, _)| outcome)
+    }
+
+    fn say(&self, saying: Saying, message: String, limits: &Limits) -> Told {
+        let command = self.commands.as_ref().map(|commands| match saying {
+            Saying::First => commands.cold.clone(),
+            Saying::Next => commands.resumed.clone(),
+        });
+        Told {
+            command,
+            cwd: self.works_in.clone(),
+            placeholders: self.placeholders.clone().with("message", message),
+            limit: limits.answer,
         }
     }
 
@@ -365,18 +490,16 @@ impl Driver {
         recorder: &Recorder,
         limits: &Limits,
     ) -> Result<Outcome, WorkspaceError> {
-        match self {
-            Self::Native { .. } => Ok(Outcome::Ok),
-            Self::Module { api, .. } => settle::settle(*api, workspace, recorder, limits).await,
+        match &self.module {
+            None => Ok(Outcome::Ok),
+            Some(module) => settle::settle(module.api, workspace, recorder, limits).await,
         }
     }
 
     /// What AgentAPI's UI would show, if it is there.
-    pub(super) async fn messages(&self, workspace: &Workspace) -> Option<serde_json::Value> {
-        match self {
-            Self::Native { .. } => None,
-            Self::Module { api, .. } => api.messages(workspace).await.ok(),
-        }
+    pub(super) async fn messages(&self, workspace: &Workspace) -> Option<Value> {
+        let module = self.module.as_ref()?;
+        module.api.messages(workspace).await.ok()
     }
 }
 

@@ -4,6 +4,7 @@
 mod cell;
 mod command;
 mod drive;
+mod hold;
 mod limits;
 mod plan;
 mod settle;
@@ -20,7 +21,7 @@ use reprise_model::{Cell, CellResult, Event, Layer, NotMeasured, RunId, Subject}
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Installed};
-use crate::scenario::{AgentProfile, Scenario};
+use crate::scenario::{AgentProfile, RestartKind, Scenario};
 use crate::tools::Tools;
 use crate::workspace::with_causes;
 
@@ -42,6 +43,82 @@ pub struct Wanted {
     pub layer: Layer,
     /// Through what.
     pub scenario: Scenario,
+    /// A directory of its own below the cell's, where a cell is measured more than once.
+    pub part: Option<String>,
+}
+
+impl Wanted {
+    /// The size in bytes of the disk that the home is to be on, if it is to be on one.
+    fn disk(&self) -> Option<u64> {
+        /// Enough for what an agent writes in a scenario.
+        const USUAL_MB: u64 = 256;
+        const MB: u64 = 1_000_000;
+        let with = &self.scenario.with;
+        let claimed = with
+            .disk_as_claimed
+            .then_some(self.profile.claim.storage_mb)
+            .flatten();
+        self.scenario
+            .wants_disk()
+            .then(|| claimed.or(with.disk_mb).unwrap_or(USUAL_MB) * MB)
+    }
+
+    /// Why this cell cannot be measured as its scenario wants it, whatever the engine.
+    fn unfit(&self) -> Option<String> {
+        let with = &self.scenario.with;
+        let claim = &self.profile.claim;
+        if with.disk_as_claimed && claim.storage_mb.is_none() {
+            return Some(format!("no storage is claimed for {}", self.profile.name));
+        }
+        if self.scenario.damages_sessions() && claim.sessions.is_empty() {
+            return Some(format!(
+                "the profile of {} does not say which files hold its sessions (claim.sessions)",
+                self.profile.name
+            ));
+        }
+        let files = self
+            .profile
+            .module
+            .as_ref()
+            .map(|module| (module.state_file.is_some(), module.pid_file.is_some()));
+        let needs = [
+            (
+                RestartKind::StalePid,
+                "process id",
+                files.is_some_and(|files| files.1),
+            ),
+            (
+                RestartKind::StateCorrupt,
+                "conversation",
+                files.is_some_and(|files| files.0),
+            ),
+            (
+                RestartKind::StateNewer,
+                "conversation",
+                files.is_some_and(|files| files.0),
+            ),
+        ];
+        let lacking = needs
+            .iter()
+            .find(|(kind, _, known)| self.scenario.restarts_by(*kind) && !known);
+        if let Some((_, what, _)) = lacking {
+            return Some(format!(
+                "the profile of {} does not say where its module keeps AgentAPI's {what}",
+                self.profile.name
+            ));
+        }
+        if with.directory.is_some()
+            && self.layer == Layer::Module
+            && let Some(module) = &self.profile.module
+            && module.directory.is_none()
+        {
+            return Some(format!(
+                "the module of {} takes no directory",
+                self.profile.name
+            ));
+        }
+        None
+    }
 }
 
 /// What is the same for all cells of a run.
@@ -91,8 +168,7 @@ impl Run {
         });
         let mut outcome = RunOutcome::default();
         let mut ready = Vec::new();
-        let mut obtained: HashMap<(String, Layer), Result<Arc<plan::Ready>, String>> =
-            HashMap::new();
+        let mut obtained: HashMap<_, Result<Arc<plan::Ready>, String>> = HashMap::new();
         for wanted in wanted {
             let cell = self.cell(&wanted);
             let lacking = wanted
@@ -100,14 +176,20 @@ impl Run {
                 .powers()
                 .into_iter()
                 .find_map(|power| self.engine.lacks(power));
-            if let Some(missing) = lacking {
-                let reason = missing.to_string();
+            let lacking = lacking
+                .map(|missing| missing.to_string())
+                .or_else(|| wanted.unfit());
+            if let Some(reason) = lacking {
                 let what = NotMeasured { cell, reason };
                 watch(Event::CellNotMeasured { what: what.clone() });
                 outcome.not_measured.push(what);
                 continue;
             }
-            let key = (wanted.profile.name.to_string(), wanted.layer);
+            let key = (
+                wanted.profile.name.to_string(),
+                wanted.layer,
+                wanted.scenario.with.agentapi.clone(),
+            );
             let ready_for = match obtained.get(&key) {
                 Some(known) => known.clone(),
                 None => {
@@ -119,7 +201,14 @@ impl Run {
                 }
             };
             match ready_for {
-                Ok(prepared) => ready.push((cell, wanted, prepared)),
+                Ok(prepared) => match unset(&wanted, &prepared) {
+                    None => ready.push((cell, wanted, prepared)),
+                    Some(reason) => {
+                        let what = NotMeasured { cell, reason };
+                        watch(Event::CellNotMeasured { what: what.clone() });
+                        outcome.not_measured.push(what);
+                    }
+                },
                 Err(reason) => {
                     let what = NotMeasured { cell, reason };
                     watch(Event::CellNotMeasured { what: what.clone() });
@@ -187,8 +276,13 @@ impl Run {
                 wanted.profile.name
             ));
         }
+        let mut profile = wanted.profile.clone();
+        if let (Some(module), Some(version)) = (&mut profile.module, &wanted.scenario.with.agentapi)
+        {
+            module.agentapi = vec![version.clone()];
+        }
         let installed: Installed = agent::obtain(
-            &wanted.profile,
+            &profile,
             wanted.subject,
             wanted.layer,
             &self.tools,
@@ -220,6 +314,18 @@ impl Run {
             .map_err(|error| with_causes(&error))?;
         Ok(plan::Ready { installed, module })
     }
+}
+
+/// The variable that a scenario sets and the module does not have.
+fn unset(wanted: &Wanted, ready: &plan::Ready) -> Option<String> {
+    let chosen = ready.module.as_ref()?;
+    let missing = wanted
+        .scenario
+        .with
+        .settings
+        .keys()
+        .find(|name| !chosen.variables.contains(*name))?;
+    Some(format!("{} has no variable `{missing}`", chosen.module))
 }
 
 /// How long one cell may take where nobody says otherwise.

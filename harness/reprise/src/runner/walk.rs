@@ -1,23 +1,26 @@
 //! Walks a scenario's steps: writes down each act before it is done, does it, writes down how it ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use reprise_engine::Exec;
 use reprise_gateway::ModelFault;
 use reprise_model::{
-    Act, Cause, Cell, Event, Moment, NonceBook, Observation, Outcome, WorkspaceId,
+    Act, Cause, Cell, Damage, DamageKind, Event, HoldPoint, Moment, NonceBook, Observation,
+    Outcome, SnapshotFault, WorkspaceId,
 };
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::drive::Driver;
+use super::hold::Held;
 use super::{Limits, Watcher};
 use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
-use crate::scenario::{ModelFailure, RestartKind, Scenario, StepFile};
-use crate::workspace::{Ending, Workspace, WorkspaceError};
+use crate::scenario::{ModelFailure, RestartKind, Scenario, StartStage, StepFile};
+use crate::workspace::{Ending, HOME, Workspace, WorkspaceError};
 
 /// Why a walk did not come to its end.
 #[derive(Debug, Error)]
@@ -68,6 +71,23 @@ pub(super) struct Walker<'a> {
     pub(super) same_name: bool,
     /// Whether they are to take longer to stop than they are given.
     pub(super) slow_stop: bool,
+    /// The files that hold the agent's sessions.
+    pub(super) sessions: Vec<String>,
+    /// Whether what stands in `/tmp` is of interest.
+    pub(super) looks_at_tmp: bool,
+    /// Where the model stops, if it was told to.
+    pub(super) held: Option<HoldPoint>,
+    /// Programs that the workspace shall not have.
+    pub(super) without: Vec<String>,
+}
+
+/// What is unlike an ordinary start.
+#[derive(Default)]
+struct Unlike {
+    claimed_paths_only: bool,
+    damage: Option<DamageKind>,
+    written: BTreeMap<String, String>,
+    only_begun: bool,
 }
 
 /// What a restart records, and how it ends the workspace.
@@ -75,37 +95,48 @@ fn ending(kind: RestartKind) -> (Act, Ending) {
     let stop = |by| Act::Stop { by };
     let kill = |by| Act::Kill { by };
     match kind {
-        RestartKind::Stop | RestartKind::ClaimedPathsOnly | RestartKind::Reattach => {
-            (stop(None), Ending::Stop)
-        }
+        RestartKind::Stop
+        | RestartKind::ClaimedPathsOnly
+        | RestartKind::Reattach
+        | RestartKind::SessionGone
+        | RestartKind::SessionEmpty
+        | RestartKind::SessionTruncated
+        | RestartKind::SessionCorrupt
+        | RestartKind::TmpTaken
+        | RestartKind::ForeignHome
+        | RestartKind::StateCorrupt
+        | RestartKind::StateNewer
+        | RestartKind::AtOnce => (stop(None), Ending::Stop),
+        RestartKind::PowerLoss => (kill(Some(Cause::PowerLoss)), Ending::PowerLoss),
         RestartKind::Drain => (stop(Some(Cause::Drain)), Ending::Drain),
         RestartKind::ShortGrace => (stop(Some(Cause::ShortGrace)), Ending::ShortGrace),
-        RestartKind::Kill => (kill(None), Ending::Kill),
+        RestartKind::Kill | RestartKind::StalePid => (kill(None), Ending::Kill),
         RestartKind::KillContainer => (kill(Some(Cause::ContainerKilled)), Ending::KillContainer),
         RestartKind::OutOfMemory => (kill(Some(Cause::OutOfMemory)), Ending::OutOfMemory),
     }
 }
 
+fn damage(kind: RestartKind) -> Option<DamageKind> {
+    match kind {
+        RestartKind::SessionGone => Some(DamageKind::Gone),
+        RestartKind::SessionEmpty => Some(DamageKind::Empty),
+        RestartKind::SessionTruncated => Some(DamageKind::Truncated),
+        RestartKind::SessionCorrupt => Some(DamageKind::Corrupt),
+        _ => None,
+    }
+}
+
 impl Walker<'_> {
     pub(super) async fn walk(&mut self, scenario: &Scenario) -> Result<(), Halt> {
-        for step in &scenario.steps {
+        for step in scenario.walked() {
             match step {
-                StepFile::Start => self.start(false).await?,
-                StepFile::Task => {
-                    self.act(Act::Task, async |walker| {
-                        walker
-                            .driver
-                            .task(
-                                &walker.workspace,
-                                &walker.recorder,
-                                &walker.book,
-                                &walker.limits,
-                            )
-                            .await
-                    })
-                    .await?;
-                    self.settle().await?;
+                StepFile::Start => {
+                    self.start(Unlike::default()).await?;
+                    if scenario.with.without_prompt {
+                        self.settle().await?;
+                    }
                 }
+                StepFile::Task => self.task().await?,
                 StepFile::Restart(kind) => self.restart(*kind).await?,
                 StepFile::FollowUp => self.follow_up().await?,
                 StepFile::ModelFails(failures) => self.break_model(failures).await?,
@@ -123,9 +154,49 @@ impl Walker<'_> {
                     })
                     .await?;
                 }
+                StepFile::HoldModel(at) => self.hold_model(*at).await?,
+                StepFile::BeginTask => self.begin(Act::BeginTask, 0).await?,
+                StepFile::BeginFollowUp => {
+                    self.turn += 1;
+                    let turn = self.turn;
+                    self.begin(Act::BeginFollowUp { turn }, turn).await?;
+                }
+                StepFile::CutStart(stage) => self.cut_start(*stage).await?,
+                StepFile::OpenOtherSession => self.other_session().await?,
+                StepFile::SnapshotsFail(by) => self.break_snapshots(*by).await?,
+                StepFile::TryFollowUp => match self.follow_up_as(true).await {
+                    Err(Halt::Stopped(_)) | Ok(()) => {}
+                    Err(halt) => return Err(halt),
+                },
+                StepFile::FreezeAgentapi => self.freeze().await?,
+                StepFile::SearchHome => self.search_home().await?,
+                StepFile::FillDisk => self.ballast(Act::FillDisk, &["fill-disk", HOME]).await?,
+                StepFile::FreeDisk => {
+                    self.ballast(Act::FreeDisk, &["fill-disk", HOME, "--free"])
+                        .await?;
+                }
+                // Its steps are walked in its place.
+                StepFile::Repeat(_) => {}
             }
         }
         Ok(())
+    }
+
+    async fn task(&mut self) -> Result<(), Halt> {
+        self.act(Act::Task, async |walker| {
+            walker
+                .driver
+                .task(
+                    &walker.workspace,
+                    &walker.recorder,
+                    &walker.book,
+                    &walker.limits,
+                    walker.epoch,
+                )
+                .await
+        })
+        .await?;
+        self.settle().await
     }
 
     /// Does one act. What is not well ends the walk; how it ended is in the record.
@@ -182,7 +253,7 @@ impl Walker<'_> {
         .await
     }
 
-    async fn start(&mut self, claimed_paths_only: bool) -> Result<(), Halt> {
+    async fn start(&mut self, unlike: Unlike) -> Result<(), Halt> {
         self.render(Transition::Start).await?;
         let epoch = self.epoch;
         self.act(Act::Start { epoch }, async |walker| {
@@ -197,22 +268,61 @@ impl Walker<'_> {
                     });
                 }
             };
-            if claimed_paths_only {
+            if unlike.claimed_paths_only {
                 plan.keep_only = Some(walker.claimed_paths.clone());
             }
+            plan.damage = unlike.damage.map(|kind| Damage {
+                kind,
+                files: walker.sessions.clone(),
+            });
+            plan.written = unlike.written;
+            plan.only_begun = unlike.only_begun;
+            plan.without.clone_from(&walker.without);
             plan.in_place = walker.in_place;
             plan.same_name = walker.same_name;
             plan.slow_stop = walker.slow_stop;
+            let plan_only_begun = plan.only_begun;
             let starting = walker
                 .workspace
                 .start(epoch, plan, walker.limits.start)
                 .await?;
+            if plan_only_begun {
+                return Ok(Outcome::Ok);
+            }
+            for program in &walker.without {
+                let look = Exec::new(["sh", "-c", "command -v \"$0\"", program.as_str()]);
+                if walker.workspace.exec(look).await?.code == 0 {
+                    return Ok(Outcome::Unknown {
+                        reason: format!("{program} is there all the same"),
+                    });
+                }
+            }
             walker
                 .driver
                 .started(starting, &walker.workspace, &walker.recorder)
                 .await
         })
         .await
+    }
+
+    /// Starts the workspace and kills it in this stage.
+    async fn cut_start(&mut self, stage: StartStage) -> Result<(), Halt> {
+        self.start(Unlike {
+            only_begun: stage == StartStage::ScriptsBegun,
+            ..Unlike::default()
+        })
+        .await?;
+        let epoch = self.epoch;
+        let act = Act::Kill {
+            by: Some(Cause::CutOff),
+        };
+        self.act(act, async |walker| {
+            walker.workspace.end(Ending::Kill, epoch + 1).await?;
+            Ok(Outcome::Ok)
+        })
+        .await?;
+        self.epoch += 1;
+        Ok(())
     }
 
     async fn settle(&mut self) -> Result<(), Halt> {
@@ -231,11 +341,25 @@ impl Walker<'_> {
             snapshot: moment.to_string(),
         };
         self.act(act, async |walker| {
-            let snapshot = walker.workspace.probe().await?;
+            let dir = match moment {
+                Moment::Tmp(_) => "/tmp",
+                _ => HOME,
+            };
+            let snapshot = walker.workspace.probe(dir).await?;
             walker.recorder.snapshot(moment, snapshot)?;
             Ok(Outcome::Ok)
         })
-        .await
+        .await?;
+        if let Some(messages) = self.driver.messages(&self.workspace).await
+            && let Ok(messages) =
+                reprise_gateway::shown(messages.to_string().as_bytes(), &self.book)
+        {
+            self.recorder.observe(Observation::Shown {
+                moment: moment.to_string(),
+                messages,
+            })?;
+        }
+        Ok(())
     }
 
     /// The mark of a start: this workspace's own, and no nonce of the wire.
@@ -253,26 +377,27 @@ impl Walker<'_> {
         })
         .await?;
         self.probe(Moment::Before(epoch + 1)).await?;
+        self.look_at_processes().await?;
         // A module writes them anew at each start.
         self.keep_logs().await;
-        let (act, ending) = ending(kind);
-        let by_itself = matches!(act, Act::Stop { .. }) && kind != RestartKind::ShortGrace;
-        self.act(act, async |walker| {
-            let ended = walker.workspace.end(ending, epoch + 1).await?;
-            Ok(if ended || !by_itself {
-                Outcome::Ok
-            } else {
-                Outcome::Failed {
-                    reason: "it did not stop within its grace and was killed".to_owned(),
-                }
-            })
-        })
-        .await?;
-        if by_itself {
-            self.render(Transition::Stop).await?;
+        let mut unlike = Unlike {
+            claimed_paths_only: kind == RestartKind::ClaimedPathsOnly,
+            damage: damage(kind),
+            ..Unlike::default()
+        };
+        unlike.written = self.driver.written(kind);
+        if kind == RestartKind::TmpTaken {
+            unlike.written = self.files_in_tmp().await?;
         }
+        if kind == RestartKind::ForeignHome {
+            self.give_home_away().await?;
+        }
+        self.end(kind).await?;
         self.epoch += 1;
-        self.start(kind == RestartKind::ClaimedPathsOnly).await?;
+        self.start(unlike).await?;
+        if kind == RestartKind::AtOnce {
+            return Ok(());
+        }
         self.act(Act::FindMarks { epoch: epoch + 1 }, async |walker| {
             let args = ["find-marks", mark.as_str()];
             let found: Found = walker.workspace.role(&args, Vec::new(), false).await?;
@@ -286,7 +411,32 @@ impl Walker<'_> {
         })
         .await?;
         self.settle().await?;
+        if self.looks_at_tmp {
+            self.probe(Moment::Tmp(epoch + 1)).await?;
+        }
         self.probe(Moment::Settled(epoch + 1)).await
+    }
+
+    /// Ends the workspace.
+    async fn end(&mut self, kind: RestartKind) -> Result<(), Halt> {
+        let next = self.epoch + 1;
+        let (act, ending) = ending(kind);
+        let by_itself = matches!(act, Act::Stop { .. }) && kind != RestartKind::ShortGrace;
+        self.act(act, async |walker| {
+            let ended = walker.workspace.end(ending, next).await?;
+            Ok(if ended || !by_itself {
+                Outcome::Ok
+            } else {
+                Outcome::Failed {
+                    reason: "it did not stop within its grace and was killed".to_owned(),
+                }
+            })
+        })
+        .await?;
+        if by_itself {
+            self.render(Transition::Stop).await?;
+        }
+        Ok(())
     }
 
     async fn break_model(&mut self, failures: &[ModelFailure]) -> Result<(), Halt> {
@@ -311,10 +461,17 @@ impl Walker<'_> {
     }
 
     async fn follow_up(&mut self) -> Result<(), Halt> {
+        self.follow_up_as(false).await
+    }
+
+    async fn follow_up_as(&mut self, may_fail: bool) -> Result<(), Halt> {
         self.turn += 1;
         let turn = self.turn;
         let epoch = self.epoch;
-        let step = Act::FollowUp { turn };
+        let step = match may_fail {
+            true => Act::TryFollowUp { turn },
+            false => Act::FollowUp { turn },
+        };
         self.act(step, async |walker| {
             walker
                 .driver
@@ -329,6 +486,166 @@ impl Walker<'_> {
         })
         .await?;
         self.settle().await
+    }
+
+    async fn hold_model(&mut self, at: HoldPoint) -> Result<(), Halt> {
+        self.held = Some(at);
+        self.act(Act::HoldModel { at }, async |walker| {
+            walker
+                .workspace
+                .gateway()
+                .break_turns(vec![ModelFault::Hold(at)])
+                .await
+                .map_err(WorkspaceError::Gateway)?;
+            Ok(Outcome::Ok)
+        })
+        .await
+    }
+
+    /// Begins a turn that the model holds.
+    async fn begin(&mut self, act: Act, turn: u32) -> Result<(), Halt> {
+        let held = Held {
+            epoch: self.epoch,
+            turn,
+            at: self.held.unwrap_or(HoldPoint::Request),
+        };
+        self.act(act, async |walker| {
+            walker
+                .driver
+                .begin(
+                    &walker.workspace,
+                    &walker.recorder,
+                    &walker.book,
+                    &walker.limits,
+                    held,
+                )
+                .await
+        })
+        .await
+    }
+
+    async fn other_session(&mut self) -> Result<(), Halt> {
+        self.act(Act::OpenOtherSession, async |walker| {
+            walker
+                .driver
+                .other_session(
+                    &walker.workspace,
+                    &walker.recorder,
+                    &walker.book,
+                    &walker.limits,
+                )
+                .await
+        })
+        .await
+    }
+
+    async fn break_snapshots(&mut self, by: SnapshotFault) -> Result<(), Halt> {
+        self.act(Act::BreakSnapshots { by }, async |walker| {
+            walker
+                .workspace
+                .gateway()
+                .break_snapshots(Some(by))
+                .await
+                .map_err(WorkspaceError::Gateway)?;
+            Ok(Outcome::Ok)
+        })
+        .await
+    }
+
+    async fn freeze(&mut self) -> Result<(), Halt> {
+        self.act(Act::FreezeAgentapi, async |walker| {
+            let args = ["freeze", "agentapi"];
+            let count: u32 = walker.workspace.role(&args, Vec::new(), false).await?;
+            Ok(match count {
+                0 => Outcome::Failed {
+                    reason: "AgentAPI does not run".to_owned(),
+                },
+                _ => Outcome::Ok,
+            })
+        })
+        .await
+    }
+
+    /// Writes down what runs, if a module is there that started it.
+    async fn look_at_processes(&self) -> Result<(), Halt> {
+        if !self.driver.renders() {
+            return Ok(());
+        }
+        let lines = self
+            .workspace
+            .role(&["processes"], Vec::new(), false)
+            .await
+            // A look that fails is missed by the check that needs it.
+            .unwrap_or_default();
+        self.recorder.observe(Observation::Processes {
+            epoch: self.epoch,
+            lines,
+        })?;
+        Ok(())
+    }
+
+    async fn search_home(&mut self) -> Result<(), Halt> {
+        self.act(Act::SearchHome, async |walker| {
+            let found: BTreeMap<String, Vec<String>> = walker
+                .workspace
+                .role(&["search", HOME], Vec::new(), false)
+                .await?;
+            let files = found
+                .into_iter()
+                .map(|(path, words)| (path, walker.book.find(&words.join(" "))))
+                .collect();
+            walker
+                .recorder
+                .observe(Observation::NoncesInFiles { files })?;
+            Ok(Outcome::Ok)
+        })
+        .await
+    }
+
+    async fn ballast(&mut self, act: Act, args: &[&str]) -> Result<(), Halt> {
+        self.act(act, async |walker| {
+            let _: serde_json::Value = walker.workspace.role(args, Vec::new(), false).await?;
+            Ok(Outcome::Ok)
+        })
+        .await
+    }
+
+    /// The files that scripts left in `/tmp` under names of their own choosing, as somebody else would have written them.
+    async fn files_in_tmp(&mut self) -> Result<BTreeMap<String, String>, Halt> {
+        const ANOTHERS: &str = "#!/bin/sh\n# Another module's file.\n";
+        let moment = Moment::Tmp(self.epoch);
+        let mut files = BTreeMap::new();
+        let act = Act::Probe {
+            snapshot: moment.to_string(),
+        };
+        self.act(act, async |walker| {
+            let snapshot = walker.workspace.probe("/tmp").await?;
+            files.extend(
+                reprise_check::fixed_names(&snapshot)
+                    .map(|path| (format!("/tmp/{path}"), ANOTHERS.to_owned())),
+            );
+            walker.recorder.snapshot(moment, snapshot)?;
+            Ok(Outcome::Ok)
+        })
+        .await?;
+        Ok(files)
+    }
+
+    /// Makes the home another user's.
+    async fn give_home_away(&mut self) -> Result<(), Halt> {
+        const OTHER: &str = "4242:4242";
+        self.act(Act::GiveHomeAway, async |walker| {
+            let mut exec = Exec::new(["chown", "-R", OTHER, HOME]);
+            exec.privileged = true;
+            let output = walker.workspace.exec(exec).await?;
+            Ok(match output.code {
+                0 => Outcome::Ok,
+                _ => Outcome::Unknown {
+                    reason: output.text().trim().to_owned(),
+                },
+            })
+        })
+        .await
     }
 
     /// Keeps what the agent and its module wrote to logs in the home, and what the UI shows. A workspace that has ended has

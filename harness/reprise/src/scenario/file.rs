@@ -22,7 +22,7 @@ pub struct Limits {
 pub const LIMITS: Limits = Limits {
     bytes: 64 * 1024,
     depth: 12,
-    steps: 60,
+    steps: 400,
 };
 
 /// What is wrong with a file, and where.

@@ -13,4 +13,6 @@ pub use profile::{
     AgentProfile, Install, ModuleProfile, NativeCommands, Note, Package, Packages, Registry,
     ShownBy, TaskChannel, Vendor,
 };
-pub use steps::{ModelFailure, RestartKind, Scenario, StepFile};
+pub use steps::{
+    Conditions, ModelFailure, Repeat, RestartKind, Scenario, StartStage, StepFile, Suite,
+};

@@ -179,6 +179,15 @@ pub struct ModuleProfile {
     pub files: BTreeMap<String, String>,
     /// How a template hands the task to the module.
     pub task: TaskChannel,
+    /// The variable that says where the agent works, if that is not always said.
+    #[serde(default)]
+    pub directory: Option<String>,
+    /// Where AgentAPI keeps its state, below the home.
+    #[serde(default)]
+    pub state_file: Option<String>,
+    /// Where AgentAPI's process id is kept, below the home.
+    #[serde(default)]
+    pub pid_file: Option<String>,
 }
 
 fn agentapi_port() -> u16 {
@@ -224,6 +233,7 @@ impl AgentProfile {
         let known = Placeholders::default()
             .with("gateway", "")
             .with("home", "")
+            .with("directory", "")
             .with("message", "")
             .with("session", "");
         let native = profile.native.iter().flat_map(|native| {

@@ -1,10 +1,15 @@
 //! A scenario: what is done to a workspace, and which checks judge it.
 
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
 use reprise_check::CHECKS;
 use reprise_engine::Power;
-use reprise_model::{CheckName, EngineKind, Layer, ScenarioName};
+use reprise_model::{CheckName, EngineKind, HoldPoint, Layer, ScenarioName, SnapshotFault};
 use schemars::JsonSchema;
+use semver::Version;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::file::{Document, FileError, LIMITS, nearest};
 
@@ -22,6 +27,12 @@ pub struct Scenario {
     /// The engine whose own behaviour it tries. On another it runs only where it is named, and does the nearest thing there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineKind>,
+    /// Which suite it belongs to.
+    #[serde(default)]
+    pub suite: Suite,
+    /// What is unusual about the workspace.
+    #[serde(default, skip_serializing_if = "Conditions::are_usual")]
+    pub with: Conditions,
     /// What is done, in order.
     pub steps: Vec<StepFile>,
     /// Which checks judge the history.
@@ -50,6 +61,104 @@ pub enum StepFile {
     RestartNodeAgent,
     /// Make the workspace's volume larger while it is in use.
     GrowVolume,
+    /// Have the model hold the agent's next turn at this point until the workspace ends. May stand before `start`.
+    HoldModel(HoldPoint),
+    /// Give the agent its task and wait until the model holds the turn it leads to.
+    BeginTask,
+    /// Send a follow-up and wait until the model holds the turn it leads to.
+    BeginFollowUp,
+    /// Start the workspace and kill it in this stage; `start` comes after it.
+    CutStart(StartStage),
+    /// Open a session of the user's own beside the task's, in the same directory, by the agent's own command.
+    OpenOtherSession,
+    /// Have log snapshots go wrong from now on.
+    SnapshotsFail(SnapshotFault),
+    /// Send a message that goes on with the task; that it is not answered does not end the scenario.
+    TryFollowUp,
+    /// Have AgentAPI take no signal and answer nobody any more.
+    FreezeAgentapi,
+    /// Look for nonces in the home's files.
+    SearchHome,
+    /// Write to the home until its volume is full.
+    FillDisk,
+    /// Remove what filled it.
+    FreeDisk,
+    /// The same steps, several times.
+    Repeat(Repeat),
+}
+
+/// Steps that are done several times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// How often.
+    pub times: u16,
+    /// What, in order.
+    pub steps: Vec<StepFile>,
+}
+
+/// How far a start that is cut off gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StartStage {
+    /// A start script has begun.
+    ScriptsBegun,
+    /// Every start script has just ended.
+    ScriptsEnded,
+}
+
+/// Scenarios that belong together.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Suite {
+    /// What every workspace goes through: measured where nothing else is asked for
+    #[default]
+    Basic,
+    /// What can befall a session
+    Session,
+    /// AgentAPI's conversation and how it ends
+    Agentapi,
+    /// Where modules keep their data
+    ModuleData,
+    /// A node that loses power
+    Power,
+    /// Quotas, full disks, growth
+    Storage,
+    /// Workspaces beside each other
+    Isolation,
+}
+
+/// What is unusual about a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Conditions {
+    /// It is no task's: its agent is told what to do by messages only.
+    pub without_prompt: bool,
+    /// Where the agent works; `${home}` is known.
+    pub directory: Option<String>,
+    /// That directory is a link to this one.
+    pub link_to: Option<String>,
+    /// Variables of the module that are not its defaults. A module without them is not measured.
+    pub settings: BTreeMap<String, Value>,
+    /// The version of AgentAPI.
+    pub agentapi: Option<Version>,
+    /// Environment of the workspace; `${home}` is known.
+    pub env: BTreeMap<String, String>,
+    /// Programs that the workspace's image does not have.
+    pub without_programs: Vec<String>,
+    /// The home is on a disk of its own, of so many MB of 10^6 bytes.
+    pub disk_mb: Option<u64>,
+    /// The home is on a disk of the storage that is claimed to suffice. An agent without such a claim is not measured.
+    pub disk_as_claimed: bool,
+}
+
+impl Conditions {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How a model fails a turn.
@@ -84,26 +193,80 @@ pub enum RestartKind {
     KillContainer,
     /// The workspace takes more memory than it may have, and the kernel kills it. Where there is no limit, as `kill`.
     OutOfMemory,
+    /// As `stop`; then the session's files are gone.
+    SessionGone,
+    /// As `stop`; then the session's files are empty.
+    SessionEmpty,
+    /// As `stop`; then the session's files have lost their second half.
+    SessionTruncated,
+    /// As `stop`; then the session's files are overwritten with noise.
+    SessionCorrupt,
+    /// As `stop`; then every file the module left in `/tmp` is somebody else's, by the same name.
+    TmpTaken,
+    /// As `kill`; then the file that holds AgentAPI's process id names a process that is another's.
+    StalePid,
+    /// As `stop`; then AgentAPI's saved conversation is no JSON.
+    StateCorrupt,
+    /// As `stop`; then AgentAPI's saved conversation is of a format that is not known yet.
+    StateNewer,
+    /// Another user comes to own the home; then as `stop`.
+    ForeignHome,
+    /// The node loses power: what had not reached the disk is gone.
+    PowerLoss,
+    /// As `stop`, and the next step follows before the agent is at rest.
+    AtOnce,
 }
 
 impl Scenario {
     /// What an engine must be able to do beyond ending and starting workspaces.
     #[must_use]
     pub fn powers(&self) -> Vec<Power> {
-        self.steps
-            .iter()
+        self.walked()
             .filter_map(|step| match step {
                 StepFile::RestartNodeAgent => Some(Power::RestartNodeAgent),
                 StepFile::GrowVolume => Some(Power::GrowVolume),
                 _ => None,
             })
+            .chain(self.wants_disk().then_some(Power::OwnDisk))
             .collect()
+    }
+
+    /// Whether session files are damaged in it.
+    #[must_use]
+    pub fn damages_sessions(&self) -> bool {
+        [
+            RestartKind::SessionGone,
+            RestartKind::SessionEmpty,
+            RestartKind::SessionTruncated,
+            RestartKind::SessionCorrupt,
+        ]
+        .into_iter()
+        .any(|kind| self.restarts_by(kind))
+    }
+
+    /// Whether the home must be on a disk of its own.
+    #[must_use]
+    pub fn wants_disk(&self) -> bool {
+        self.with.disk_mb.is_some()
+            || self.with.disk_as_claimed
+            || self.restarts_by(RestartKind::PowerLoss)
+    }
+
+    /// Every step as it is walked: those that are repeated, as often as they are.
+    pub fn walked(&self) -> impl Iterator<Item = &StepFile> {
+        self.steps.iter().flat_map(|step| {
+            let (times, steps) = match step {
+                StepFile::Repeat(repeat) => (usize::from(repeat.times), repeat.steps.as_slice()),
+                _ => (1, std::slice::from_ref(step)),
+            };
+            std::iter::repeat_n(steps, times).flatten()
+        })
     }
 
     /// Whether some restart is of this kind.
     #[must_use]
     pub fn restarts_by(&self, kind: RestartKind) -> bool {
-        self.steps.contains(&StepFile::Restart(kind))
+        self.walked().any(|step| *step == StepFile::Restart(kind))
     }
 
     /// Reads a scenario from a file's text.
@@ -118,38 +281,75 @@ impl Scenario {
     }
 
     fn validate(&self, document: Document<'_>) -> Result<(), FileError> {
-        if self.steps.len() > LIMITS.steps {
-            let message = format!(
-                "{} steps are more than the {} a scenario may have",
-                self.steps.len(),
-                LIMITS.steps
-            );
+        let nested = self.steps.iter().any(|step| match step {
+            StepFile::Repeat(repeat) => repeat
+                .steps
+                .iter()
+                .any(|inner| matches!(inner, StepFile::Repeat(_))),
+            _ => false,
+        });
+        if nested {
+            return Err(document.about("repeat", "`repeat` stands within `repeat`"));
+        }
+        let steps: Vec<&StepFile> = self.walked().take(LIMITS.steps + 1).collect();
+        if steps.len() > LIMITS.steps {
+            let message = format!("more than the {} steps a scenario may have", LIMITS.steps);
             return Err(document.about("steps", message));
         }
-        if self.steps.first() != Some(&StepFile::Start) {
+        let start = steps.iter().position(|step| {
+            !matches!(
+                step,
+                StepFile::HoldModel(_) | StepFile::CutStart(_) | StepFile::SnapshotsFail(_)
+            )
+        });
+        if start.is_none_or(|start| *steps[start] != StepFile::Start) {
             return Err(document.about("steps", "the first step must be `start`"));
         }
-        if self.steps[1..].contains(&StepFile::Start) {
+        let starts = steps
+            .iter()
+            .filter(|step| **step == &StepFile::Start)
+            .count();
+        if starts > 1 {
             let error = document.about("steps", "`start` stands twice");
             return Err(
                 error.help("a workspace is started again by `restart: stop` or `restart: kill`")
             );
         }
-        let tasks = self
-            .steps
+        let is_task = |step: &&StepFile| matches!(step, StepFile::Task | StepFile::BeginTask);
+        let tasks = steps
             .iter()
-            .filter(|step| **step == StepFile::Task)
+            .filter(|step| **step == &StepFile::Task)
             .count();
         if tasks > 1 {
             return Err(document.about("task", "`task` stands more than once"));
         }
-        let task = self.steps.iter().position(|step| *step == StepFile::Task);
-        let follow_up = self
-            .steps
-            .iter()
-            .position(|step| *step == StepFile::FollowUp);
-        if follow_up.is_some_and(|follow_up| task.is_none_or(|task| follow_up < task)) {
+        let task = steps.iter().position(is_task);
+        if self.with.without_prompt && task.is_some() {
+            let message = "a workspace `without_prompt` has no task";
+            return Err(document.about("task", message));
+        }
+        let follow_up = steps.iter().position(|step| {
+            matches!(
+                step,
+                StepFile::FollowUp | StepFile::BeginFollowUp | StepFile::TryFollowUp
+            )
+        });
+        if !self.with.without_prompt
+            && follow_up.is_some_and(|follow_up| task.is_none_or(|task| follow_up < task))
+        {
             return Err(document.about("follow_up", "there is no task before this to follow up"));
+        }
+        for (place, step) in steps.iter().enumerate() {
+            let begins = matches!(step, StepFile::BeginTask | StepFile::BeginFollowUp);
+            let held = || {
+                steps[..place]
+                    .iter()
+                    .any(|step| matches!(step, StepFile::HoldModel(_)))
+            };
+            if begins && !held() {
+                let message = "nothing would hold it: `hold_model` must stand before it";
+                return Err(document.about("begin_", message));
+            }
         }
         if self.layers.is_empty() {
             return Err(document.about("layers", "no layer is named, so it would never run"));

@@ -28,7 +28,7 @@ pub struct ScriptFailure {
 /// How a start went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Starting {
-    /// Every start script ended well.
+    /// Every start script ended well, or has begun if no more was asked for.
     Ready,
     /// Some failed.
     ScriptsFailed(Vec<ScriptFailure>),
@@ -88,15 +88,20 @@ impl Events {
         Self { state, task }
     }
 
-    /// Waits for the end of the start scripts.
-    pub(super) async fn start_finished(&mut self, limit: Duration) -> Starting {
+    /// Waits for the end of the start scripts, or only until one has begun.
+    pub(super) async fn start_finished(&mut self, only_begun: bool, limit: Duration) -> Starting {
+        let enough = |state: &State| only_begun && !state.running.is_empty();
         let waited = tokio::time::timeout(
             limit,
-            self.state.wait_for(|state| state.finished || state.ended),
+            self.state
+                .wait_for(|state| state.finished || state.ended || enough(state)),
         )
         .await
         .is_ok();
         let state = self.state.borrow().clone();
+        if enough(&state) {
+            return Starting::Ready;
+        }
         if !waited {
             let mut scripts: Vec<String> = state.running.values().cloned().collect();
             scripts.sort();

@@ -6,7 +6,7 @@ mod events;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use reprise_engine::{
     Started, TOOLS_DIR, init_command,
 };
 use reprise_gateway::Gateway;
-use reprise_model::{InitSpec, InstanceId, Observation, Script, Snapshot, WorkspaceId};
+use reprise_model::{
+    Damage, InitSpec, InstanceId, Observation, Place, Script, Snapshot, WorkspaceId,
+};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -113,6 +115,18 @@ pub struct StartPlan {
     pub files: BTreeMap<String, String>,
     /// What of the home is left for this start, if not all of it.
     pub keep_only: Option<Vec<String>>,
+    /// What befell the home before this start.
+    pub damage: Option<Damage>,
+    /// Files that somebody has written before this start.
+    pub written: BTreeMap<String, String>,
+    /// Directories and links that are to be there.
+    pub places: Vec<Place>,
+    /// Files below the home whose writing is of interest while the workspace stops.
+    pub watch: Vec<String>,
+    /// Programs of the image that are to be hidden.
+    pub without: Vec<String>,
+    /// Whether it is enough that a start script has begun.
+    pub only_begun: bool,
     /// Whether an engine that can may start its processes again by itself.
     pub in_place: bool,
     /// Whether each start bears the same name, where the engine gives names.
@@ -136,6 +150,8 @@ pub enum Ending {
     KillContainer,
     /// It takes too much memory.
     OutOfMemory,
+    /// Its node loses power.
+    PowerLoss,
 }
 
 /// One workspace.
@@ -190,6 +206,14 @@ impl Workspace {
             running: None,
             coming_again: None,
         })
+    }
+
+    /// Puts the home on a disk of its own, before the first start.
+    ///
+    /// # Errors
+    /// If the engine cannot.
+    pub async fn give_disk(&self, bytes: u64) -> Result<(), WorkspaceError> {
+        Ok(self.engine.give_disk(self.labels.workspace, bytes).await?)
     }
 
     /// The gateway's address as the workspace knows it.
@@ -251,6 +275,10 @@ impl Workspace {
             // A home that lost all but a few paths is new again for the rest.
             files: (epoch == 0 || plan.keep_only.is_some()).then_some(plan.files),
             keep_only: plan.keep_only,
+            damage: plan.damage,
+            written: plan.written,
+            places: plan.places,
+            watch: plan.watch,
         };
         let mut commands = Vec::new();
         for (name, command) in &plan.commands {
@@ -271,6 +299,13 @@ impl Workspace {
                 .into_iter()
                 .map(|(target, source)| Mount { source, target }),
         );
+        if !plan.without.is_empty() {
+            let nothing = self.empty_file()?;
+            mounts.extend(plan.without.iter().map(|program| Mount {
+                source: nothing.clone(),
+                target: Path::new("/usr/bin").join(program),
+            }));
+        }
         mounts.sort_by(|one, other| one.target.cmp(&other.target));
         let spec = StartSpec {
             labels: self.labels.clone(),
@@ -306,13 +341,23 @@ impl Workspace {
             open(&mut self.gateway, self.labels.workspace, door)?;
         }
         let mut events = events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
-        let starting = events.start_finished(limit).await;
+        let starting = events.start_finished(plan.only_begun, limit).await;
         self.running = Some(Running {
             instance: started.instance,
             events,
             env,
         });
         Ok(starting)
+    }
+
+    /// A file that is no program: what is shown in the place of one that shall not be there.
+    fn empty_file(&self) -> Result<PathBuf, WorkspaceError> {
+        let file = self.recorder.dir().join("nothing");
+        fs::write(&file, "").map_err(|source| WorkspaceError::Command {
+            path: file.clone(),
+            source,
+        })?;
+        Ok(file)
     }
 
     /// Writes a script that becomes a command line; it stays with the record, which so tells what was started.
@@ -373,12 +418,12 @@ impl Workspace {
         serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
     }
 
-    /// What lies in the home now.
+    /// What lies below a directory now.
     ///
     /// # Errors
     /// If it cannot be looked at.
-    pub async fn probe(&self) -> Result<Snapshot, WorkspaceError> {
-        self.role(&["probe", HOME], Vec::new(), false).await
+    pub async fn probe(&self, dir: &str) -> Result<Snapshot, WorkspaceError> {
+        self.role(&["probe", dir], Vec::new(), false).await
     }
 
     /// Ends the workspace, and waits until it is gone and all it said is recorded. Tells whether it ended by itself; what is
@@ -399,6 +444,10 @@ impl Workspace {
             }
             Ending::OutOfMemory => {
                 engine.exhaust_memory(instance).await?;
+                false
+            }
+            Ending::PowerLoss => {
+                engine.lose_power(self.labels.workspace, instance).await?;
                 false
             }
             Ending::KillContainer => {

@@ -58,13 +58,10 @@ fn show(what: &str, ours: Duration, peer: &str, theirs: Duration, target: &str) 
 fn spec(program: &Path, labels: &Labels, gateway: std::net::SocketAddr) -> StartSpec {
     let init = InitSpec {
         scripts: Vec::new(),
-        env: BTreeMap::new(),
         home: "/home/coder".to_owned(),
         directory: "/home/coder".to_owned(),
         stop_deadline: 10,
-        probe_home: false,
-        files: None,
-        keep_only: None,
+        ..InitSpec::default()
     };
     let inside = format!("{TOOLS_DIR}/reprise");
     StartSpec {
