@@ -100,6 +100,20 @@ fn lost(path: &str, facts: &DatabaseFacts, before: &Snapshot, after: &Snapshot) 
         ));
     }
     let short = missing_rows(&facts.with_sidecars.rows, &now.with_sidecars.rows);
+    let keeps = |snapshot: &Snapshot, sidecar| {
+        snapshot
+            .sidecar(path, sidecar)
+            .is_some_and(|entry| entry.size.0 > 0)
+    };
+    // SQLite removes both when the last connection ends well, and neither when it does not: somebody else did.
+    let index_lost = keeps(before, Sidecar::Shm)
+        && keeps(after, Sidecar::Wal)
+        && after.sidecar(path, Sidecar::Shm).is_none();
+    if short.is_empty() && index_lost {
+        return Some(format!(
+            "{path} has a log and no index of it any more{gone}"
+        ));
+    }
     (!short.is_empty()).then(|| format!("{path} says integrity_check: ok but lost {short}{gone}"))
 }
 

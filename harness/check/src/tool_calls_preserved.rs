@@ -1,6 +1,6 @@
 //! Does a continued session still hold its tool calls and their results?
 
-use reprise_model::{History, Mark, Role};
+use reprise_model::{History, Mark, Outcome, Role};
 
 use crate::ground::{
     FIRST_ANSWER, Finding, because, follow_up_request, in_short, on_the_wire, outline, restarted,
@@ -57,6 +57,9 @@ pub(crate) fn judge(history: &History) -> Finding {
         return Finding::fail(in_short(&evidence[0]), evidence);
     }
     match (judged, fresh) {
+        (0, 0) if refused(history) => Finding::not_applicable(
+            "no follow-up reached the model, which is the agent's doing (see session_continues)",
+        ),
         (0, 0) => Finding::inconclusive(format!(
             "no follow-up reached the model{}",
             because(history)
@@ -68,6 +71,14 @@ pub(crate) fn judge(history: &History) -> Finding {
             "{judged} follow-up(s) carried the tool call and its result"
         )),
     }
+}
+
+/// Whether the agent or its module did not do its part.
+fn refused(history: &History) -> bool {
+    history
+        .steps
+        .iter()
+        .any(|step| matches!(step.outcome, Outcome::Failed { .. }))
 }
 
 #[cfg(test)]

@@ -111,7 +111,41 @@ pub fn shown(body: &[u8], book: &NonceBook) -> Result<Vec<Message>, serde_json::
             } else {
                 Role::Assistant
             };
-            message(role, &shown.content, book)
+            let mut message = message(role, &shown.content, book);
+            // A screen breaks lines where they end, and fills them up: a nonce may stand in two.
+            for mark in book.find(&unbroken(&shown.content)) {
+                if !message.marks.contains(&mark) {
+                    message.marks.push(mark);
+                }
+            }
+            message
         })
         .collect())
+}
+
+fn unbroken(screen: &str) -> String {
+    screen.lines().map(str::trim_end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use reprise_model::Mark;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_found_across_the_end_of_a_line() {
+        let book = NonceBook::draw();
+        let nonce = book.nonce(Mark::Prompt);
+        let (one, two) = nonce.split_at(15);
+        let body = json!({"messages": [
+            {"role": "agent", "content": format!("it is {one}  \n{two}   ")},
+            {"role": "user", "content": nonce},
+        ]});
+        let messages = shown(body.to_string().as_bytes(), &book).expect("it is a snapshot");
+        assert_eq!(messages[0].marks, [Mark::Prompt]);
+        assert_eq!(messages[1].marks, [Mark::Prompt]);
+        assert!(shown(b"{}", &book).is_err());
+    }
 }

@@ -7,6 +7,7 @@ mod act;
 mod agent_protocol;
 mod cell;
 mod claim;
+mod detection;
 mod event;
 mod history;
 mod ids;
@@ -23,6 +24,7 @@ pub use agent_protocol::{
 };
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};
+pub use detection::{Detection, Verification, fired};
 pub use event::Event;
 pub use history::{
     Closing, FORMAT, FormatVersion, FormatVersionError, Header, History, Observation, OpId,

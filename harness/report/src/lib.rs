@@ -1,5 +1,6 @@
 //! Draws what happened: live events and stored verdicts, for people and for programs. Knows no engine and no disk.
 
+mod detection;
 mod json;
 mod junit;
 mod live;
@@ -10,6 +11,7 @@ mod summary;
 mod table;
 mod text;
 
+pub use detection::verification;
 pub use json::json;
 pub use junit::{JunitError, junit};
 pub use live::{Live, Style};

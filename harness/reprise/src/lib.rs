@@ -13,6 +13,7 @@ mod role;
 pub mod runner;
 pub mod scenario;
 pub mod tools;
+pub mod verify;
 pub mod workspace;
 
 pub use role::main;

@@ -98,9 +98,21 @@ impl Chat {
     }
 
     fn keep(&mut self, said: Said) -> Result<(), ChatError> {
-        self.store.append(&self.session, &said)?;
+        if !fault::is(Fault::KeptOnlyWhenAnswered) {
+            self.store.append(&self.session, &said)?;
+        }
         self.said.push(said);
         Ok(())
+    }
+
+    /// Ends a turn that began with the message at `from`.
+    fn end_turn(&mut self, from: usize) -> Result<(), ChatError> {
+        if fault::is(Fault::KeptOnlyWhenAnswered) {
+            for said in &self.said[from..] {
+                self.store.append(&self.session, said)?;
+            }
+        }
+        Ok(self.store.end_turn(&self.session)?)
     }
 
     /// What the user says.
@@ -127,6 +139,7 @@ impl Chat {
 
     /// One turn: the answer to `text`.
     fn turn(&mut self, text: &str) -> Result<String, ChatError> {
+        let from = self.said.len();
         self.keep(Said::user(text))?;
         loop {
             let next = self.model.next(&self.said)?;
@@ -137,7 +150,7 @@ impl Chat {
                     self.keep(Said::Output { id, text })?;
                 }
                 Said::Model { text } | Said::User { text } | Said::Output { text, .. } => {
-                    self.store.end_turn(&self.session)?;
+                    self.end_turn(from)?;
                     return Ok(text);
                 }
             }

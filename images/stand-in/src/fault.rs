@@ -37,6 +37,7 @@ pub(crate) enum Fault {
     SlowGrowth,
     LoginLost,
     DamagedStoreIsFatal,
+    KeptOnlyWhenAnswered,
 }
 
 /// Words of a workspace that never was.

@@ -140,8 +140,7 @@ impl Store {
     }
 
     pub(crate) fn log_out(&self) -> Result<(), StoreError> {
-        let path = self.dir.join(LOGIN);
-        std::fs::remove_file(&path).map_err(at(&path))
+        remove(&self.dir.join(LOGIN))
     }
 
     /// Keeps what nobody needs.
@@ -173,13 +172,15 @@ fn set_aside(dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(DATABASE);
     std::fs::rename(&path, dir.join("damaged.db")).map_err(at(&path))?;
     for sidecar in ["-wal", "-shm"] {
-        let path = dir.join(format!("{DATABASE}{sidecar}"));
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(at(&path)(error));
-            }
-            _ => {}
-        }
+        remove(&dir.join(format!("{DATABASE}{sidecar}")))?;
     }
     Ok(())
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
 }

@@ -27,6 +27,8 @@ pub(super) enum Command {
     List(ListArgs),
     /// Judge recorded runs again, without running anything
     Check(CheckArgs),
+    /// Seed faults and show that each check notices those it is there for
+    Verify(VerifyArgs),
     /// Set claims beside measurements: the compatibility matrix
     Matrix(MatrixArgs),
     /// Tell what moved since verdicts were last accepted
@@ -218,6 +220,35 @@ pub(super) struct RunArgs {
     pub(super) cluster: ClusterArgs,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// Faults to seed; all where none is named
+    pub(super) faults: Vec<String>,
+    /// Healthy cells to measure beside them, in which no check may fire [default: 100, none where faults are named]
+    #[arg(long, value_name = "COUNT")]
+    pub(super) healthy: Option<usize>,
+    /// Where workspaces run [default: docker where a daemon answers, else sandbox]
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+    /// Cells measured at once [default: eight for each processor]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) jobs: Option<u16>,
+    /// Where AgentAPI's sources come from [default: its public repository]
+    #[arg(
+        long,
+        env = "REPRISE_AGENTAPI_SOURCE",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
+    pub(super) agentapi_source: Option<String>,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
+    /// Print it for programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum What {
     /// Agents, with their modules
@@ -382,6 +413,8 @@ pub(super) enum SchemaOf {
     Scenario,
     /// An agent's profile
     Agent,
+    /// The list of faults
+    Faults,
 }
 
 #[derive(Debug, Args)]

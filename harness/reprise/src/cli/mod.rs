@@ -14,6 +14,7 @@ mod matrix;
 mod places;
 mod run;
 mod schema;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -44,11 +45,12 @@ where
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("REPRISE_LOG"))
         .with_writer(std::io::stderr)
         .init();
-    if !matches!(cli.command, Command::Run(_)) {
+    if !matches!(cli.command, Command::Run(_) | Command::Verify(_)) {
         end_with_reader();
     }
     let result = match cli.command {
         Command::Run(args) => run::main(*args),
+        Command::Verify(args) => verify::main(args),
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Matrix(args) => matrix::main(&args),

@@ -1,6 +1,7 @@
 //! `reprise run`.
 
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use reprise_model::{Cell, CellResult, EngineKind, Layer, NotMeasured, RunId, Subject};
 use reprise_report::{Live, Style};
@@ -152,17 +153,7 @@ fn requires(required: &[String], cell: &Cell) -> bool {
 async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
     let id = RunId::draw();
     let engine = places::engine(args.engine.map(Into::into), &args.cluster, id).await?;
-    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let short = id.to_string()[..8].to_owned();
-    let directory = args.runs.join(format!("{stamp}-{short}"));
-    std::fs::create_dir_all(&directory).map_err(|error| {
-        let message = format!(
-            "cannot make the run's directory {}: {error} (--runs names another place)",
-            directory.display()
-        );
-        Failure::message(Exit::Io, message)
-    })?;
-    let directory = directory.canonicalize().unwrap_or(directory);
+    let directory = directory(&args.runs, id)?;
     let cancel = CancellationToken::new();
     let run = Run {
         id,
@@ -224,8 +215,23 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
     ))
 }
 
+/// Makes the directory of a run.
+pub(super) fn directory(runs: &Path, id: RunId) -> Result<PathBuf, Failure> {
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let short = id.to_string()[..8].to_owned();
+    let directory = runs.join(format!("{stamp}-{short}"));
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        let message = format!(
+            "cannot make the run's directory {}: {error} (--runs names another place)",
+            directory.display()
+        );
+        Failure::message(Exit::Io, message)
+    })?;
+    Ok(directory.canonicalize().unwrap_or(directory))
+}
+
 /// The first signal ends the run cleanly; a second one ends it at once.
-async fn end_on_signal(cancel: CancellationToken) {
+pub(super) async fn end_on_signal(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -267,6 +273,11 @@ pub(super) fn print(
         Format::Junit => reprise_report::junit(results, not_measured)
             .map_err(|error| Failure::message(Exit::Io, error))?,
     };
+    show(&text)
+}
+
+/// Prints a text.
+pub(super) fn show(text: &str) -> Result<(), Failure> {
     match anstream::stdout().write_all(text.as_bytes()) {
         // Whoever read it has seen enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

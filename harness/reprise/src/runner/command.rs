@@ -94,10 +94,12 @@ impl Told {
         let (outcome, _) = self.said(workspace, recorder).await?;
         workspace.all_recorded().await?;
         Ok(match outcome {
-            Outcome::Ok if !answered(workspace, wanted, Duration::ZERO).await => failed(format!(
-                "its command ended well without its model's answer ({})",
-                asked(workspace)
-            )),
+            Outcome::Ok if !answered(workspace, &[wanted], Duration::ZERO).await => {
+                failed(format!(
+                    "its command ended well without its model's answer ({})",
+                    asked(workspace)
+                ))
+            }
             outcome => outcome,
         })
     }

@@ -364,7 +364,11 @@ impl Driver {
             let told = self.say(Saying::First, task_text(book), limits);
             return told.heard(workspace, recorder, wanted).await;
         }
-        Ok(match answered(workspace, wanted, limits.answer).await {
+        // A start that was cut off may have come so far as to have it answered.
+        let wanted: Vec<Mark> = (0..=epoch)
+            .map(|epoch| Mark::Answer { epoch, turn: 0 })
+            .collect();
+        Ok(match answered(workspace, &wanted, limits.answer).await {
             true => Outcome::Ok,
             false => failed(format!(
                 "the module started its agent, and {} s later the task had not been answered ({})",
@@ -392,7 +396,7 @@ impl Driver {
         if let Err(reason) = send(module.api, workspace, &message, limits.answer).await? {
             return Ok(failed(reason));
         }
-        Ok(match answered(workspace, wanted, limits.answer).await {
+        Ok(match answered(workspace, &[wanted], limits.answer).await {
             true => Outcome::Ok,
             false => failed(format!(
                 "AgentAPI took the follow-up, and {} s later it had not been answered ({})",
@@ -523,8 +527,8 @@ async fn send(
     }
 }
 
-/// Waits until the agent has taken the reply that holds `mark`.
-pub(super) async fn answered(workspace: &Workspace, mark: Mark, limit: Duration) -> bool {
+/// Waits until the agent has taken a reply that holds one of `marks`.
+pub(super) async fn answered(workspace: &Workspace, marks: &[Mark], limit: Duration) -> bool {
     let wire = workspace.gateway().wire();
     let holds = || {
         wire.any(|exchange| {
@@ -532,7 +536,7 @@ pub(super) async fn answered(workspace: &Workspace, mark: Mark, limit: Duration)
                 && exchange
                     .reply
                     .as_ref()
-                    .is_some_and(|reply| reply.marks.contains(&mark))
+                    .is_some_and(|reply| reply.marks.iter().any(|mark| marks.contains(mark)))
         })
     };
     let mut changes = wire.changes();

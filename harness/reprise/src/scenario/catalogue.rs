@@ -13,6 +13,9 @@ use super::file::{FileError, nearest};
 use super::profile::AgentProfile;
 use super::steps::Scenario;
 
+/// A file beside the scenarios that is none.
+const FAULTS: &str = "faults.yaml";
+
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
 /// What can be wrong with a catalogue or a question to it.
@@ -75,6 +78,7 @@ impl Catalogue {
                 .into_iter()
                 .flatten()
                 .filter(|file| file.path().extension().is_some_and(|end| end == "yaml"))
+                .filter(|file| file.path() != Path::new(FAULTS))
                 .filter_map(|file| {
                     let text = file.contents_utf8()?.to_owned();
                     Some((file.path().display().to_string(), text))
@@ -191,7 +195,8 @@ fn texts_of(dir: &Path) -> Result<Vec<(String, String)>, CatalogueError> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(dir).map_err(unreadable(dir))? {
         let path = entry.map_err(unreadable(dir))?.path();
-        if path.extension().is_some_and(|end| end == "yaml") {
+        let is_faults = path.file_name().is_some_and(|name| name == FAULTS);
+        if !is_faults && path.extension().is_some_and(|end| end == "yaml") {
             let text = fs::read_to_string(&path).map_err(unreadable(&path))?;
             texts.push((path.display().to_string(), text));
         }

@@ -129,6 +129,14 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// Reads a file that is a list.
+///
+/// # Errors
+/// With the place in the file.
+pub fn read_list<T: DeserializeOwned>(name: &str, text: &str) -> Result<Vec<T>, FileError> {
+    Document { name, text }.read()
+}
+
 /// The name of `names` that is nearest to `given`, if any is near.
 pub(crate) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names

@@ -8,7 +8,8 @@ mod steps;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub use expand::{ExpandError, Placeholders};
-pub use file::{FileError, LIMITS};
+pub(crate) use file::nearest;
+pub use file::{FileError, LIMITS, read_list};
 pub use profile::{
     AgentProfile, Install, ModuleProfile, NativeCommands, Note, Package, Packages, Registry,
     ShownBy, TaskChannel, Vendor,

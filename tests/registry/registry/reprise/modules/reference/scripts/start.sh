@@ -32,7 +32,6 @@ give_prompt() {
   printf '%s' "$prompt" > "$dir/prompt.txt"
   args+=(--prompt-file "$dir/prompt.txt")
 }
-begun="$dir/task-given"
 # A session that a damaged store has lost is no reason not to start.
 if reference-agent has-session; then
   echo "resuming the session"
@@ -47,9 +46,8 @@ if reference-agent has-session; then
 else
   echo "beginning a session"
   args=(chat)
-  if [ -n "$prompt" ] && ! { fault task_marked_too_early && [ -e "$begun" ]; }; then give_prompt; fi
+  if [ -n "$prompt" ]; then give_prompt; fi
 fi
-touch "$begun"
 
 # A process id from before means nothing now; AgentAPI takes the process that has it for another AgentAPI, and does not start.
 if ! fault pid_file_kept; then rm -f "$pid_file"; fi
@@ -57,11 +55,14 @@ export AGENTAPI_PID_FILE="$pid_file"
 if keeps_state; then
   export AGENTAPI_STATE_FILE="$state_file" AGENTAPI_SAVE_STATE=true AGENTAPI_LOAD_STATE=true
   if fault state_not_restored; then export AGENTAPI_LOAD_STATE=false; fi
+  if fault state_truncated_late && [ "$starts" -gt 2 ]; then truncate -s 100 "$state_file"; fi
   if fault state_truncated && [ -e "$state_file" ]; then truncate -s 100 "$state_file"; fi
 else
   echo "AgentAPI $(agentapi --version | awk '{print $NF}') keeps no conversation, or shall not"
 fi
-nohup agentapi server --type custom --port "$port" --term-width 67 --term-height 1190 -- \
+type=(--type custom)
+if fault type_not_passed; then type=(); fi
+nohup agentapi server "${type[@]}" --port "$port" --term-width 67 --term-height 1190 -- \
   reference-agent "${args[@]}" &> "$dir/agentapi.log" &
 agentapi_pid=$!
 if fault process_left; then setsid nohup sleep 86398 &> /dev/null & fi

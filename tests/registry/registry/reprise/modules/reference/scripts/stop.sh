@@ -32,13 +32,18 @@ snapshot() {
   fi
   curl -sS --max-time 10 -o /dev/null -w 'the log snapshot was met with %{http_code}\n' \
     -X POST "${CODER_AGENT_URL%/}/api/v2/workspaceagents/me/tasks/$REFERENCE_TASK_ID/log-snapshot?format=agentapi" \
+    ${fail_on_refusal:+--fail} \
     -H "Coder-Session-Token: ${CODER_AGENT_TOKEN:-}" -H "Content-Type: application/json" --data-binary "@$body"
   rm -f "$body"
 }
 
 end() {
-  [ -n "$pid" ] && kill -TERM "$pid" 2> /dev/null || return 0
-  if fault end_not_awaited; then return 0; fi
+  [ -n "$pid" ] || return 0
+  if fault end_not_awaited; then
+    (sleep 2 && kill -TERM "$pid") &> /dev/null &
+    return 0
+  fi
+  kill -TERM "$pid" 2> /dev/null || return 0
   for _ in $(seq 1 100); do
     is_agentapi "$pid" || return 0
     sleep 0.1
@@ -53,6 +58,10 @@ if fault stop_fails; then
 fi
 if ! fault state_saved_at_the_end; then save; fi
 if fault snapshot_after_the_end; then end; fi
+if fault stops_at_snapshot; then
+  fail_on_refusal=yes
+  snapshot
+fi
 # Whatever becomes of the snapshot, the rest of the stop must happen.
 if ! fault snapshot_missing; then snapshot || echo "the log snapshot was not handed over"; fi
 if fault snapshot_twice; then snapshot || true; fi
