@@ -5,6 +5,7 @@
 
 mod act;
 mod agent_protocol;
+mod audit;
 mod cell;
 mod claim;
 mod detection;
@@ -22,6 +23,7 @@ pub use agent_protocol::{
     AgentEvent, Damage, DamageKind, Errand, InitSpec, LogStream, Place, Script, ScriptId,
     ScriptPhase,
 };
+pub use audit::{Audit, AuditFinding, Collision, ModuleAudit, Need, VolumeAudit};
 pub use cell::{Cell, EngineKind, Layer, ModuleRef, ModuleRefError, Subject};
 pub use claim::{Claim, Level};
 pub use detection::{Detection, Verification, fired};

@@ -1,5 +1,6 @@
 //! Draws what happened: live events and stored verdicts, for people and for programs. Knows no engine and no disk.
 
+mod audit;
 mod detection;
 mod json;
 mod junit;
@@ -11,6 +12,7 @@ mod summary;
 mod table;
 mod text;
 
+pub use audit::{audit, volumes};
 pub use detection::verification;
 pub use json::json;
 pub use junit::{JunitError, junit};

@@ -4,6 +4,7 @@
 //! workspace, reports draw.
 
 pub mod agent;
+pub mod audit;
 pub mod cli;
 mod gateway_role;
 pub mod matrix;

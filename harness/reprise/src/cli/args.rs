@@ -29,6 +29,8 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Seed faults and show that each check notices those it is there for
     Verify(VerifyArgs),
+    /// Tell what modules do with places that a restart treats differently
+    Audit(AuditArgs),
     /// Set claims beside measurements: the compatibility matrix
     Matrix(MatrixArgs),
     /// Tell what moved since verdicts were last accepted
@@ -247,6 +249,44 @@ pub(super) struct VerifyArgs {
     /// Print it for programs
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<AuditCommand>,
+    /// Modules, such as coder/goose; all of the registry where none is named
+    pub(super) modules: Vec<ModuleRef>,
+    /// A module registry: a checkout (its working tree is read), a git URL, or a bundle [default: the public one]
+    #[arg(
+        long,
+        env = "REPRISE_REGISTRY",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
+    pub(super) registry: Option<String>,
+    /// Add what these recorded runs show of what modules write
+    #[arg(long, value_name = "DIR")]
+    pub(super) seen: Option<PathBuf>,
+    /// Print it for programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Tell whether a template's home volume survives a rename, a stop and a template update, by `terraform plan`
+    Template {
+        /// The template's directory
+        dir: PathBuf,
+        /// The address of a volume, such as docker_volume.home [default: every resource that is known as a volume]
+        #[arg(long = "volume", value_name = "ADDRESS")]
+        volumes: Vec<String>,
+        /// Print it for programs
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod args;
+mod audit;
 mod check;
 mod doctor;
 mod drift;
@@ -51,6 +52,7 @@ where
     let result = match cli.command {
         Command::Run(args) => run::main(*args),
         Command::Verify(args) => verify::main(args),
+        Command::Audit(args) => audit::main(args),
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Matrix(args) => matrix::main(&args),

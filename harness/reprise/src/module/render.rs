@@ -150,14 +150,7 @@ impl Renderer {
             "resource": {"coder_agent": {"main": {"os": "linux", "arch": arch}}},
             "module": {"agent": call},
         });
-        let installation = match provider {
-            Provider::Mirror { root, .. } => format!(
-                // Other providers, which few modules ask for, come from where they always do.
-                "provider_installation {{\n  filesystem_mirror {{\n    path = \"{}\"\n    include = [\"registry.terraform.io/coder/coder\", \"registry.opentofu.org/coder/coder\"]\n  }}\n  direct {{\n    exclude = [\"registry.terraform.io/coder/coder\", \"registry.opentofu.org/coder/coder\"]\n  }}\n}}\n",
-                root.display()
-            ),
-            Provider::Direct => String::new(),
-        };
+        let installation = provider.cli_config();
         let config = format!(
             "disable_checkpoint = true\nhost \"registry.coder.com\" {{\n  services = {{\n    \"modules.v1\" = \"{}\"\n  }}\n}}\n{installation}",
             registry.url()

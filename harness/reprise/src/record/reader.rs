@@ -16,7 +16,7 @@ use super::{HISTORY, RecordError, SNAPSHOTS, WIRE};
 /// If there is none.
 pub fn find_cells(dir: &Path) -> Result<Vec<PathBuf>, RecordError> {
     let mut found: Vec<PathBuf> = walkdir::WalkDir::new(dir)
-        .max_depth(6)
+        .max_depth(7)
         .into_iter()
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name() == HISTORY)

@@ -1,7 +1,7 @@
 //! Coder's Terraform provider: built with Go into a filesystem mirror, or left to Terraform, which downloads its release and
 //! checks the signature itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reprise_engine::Progress;
 
@@ -29,6 +29,20 @@ impl Provider {
     /// The version rendered with.
     pub const VERSION: &'static str = VERSION;
 
+    /// What a CLI configuration says of where providers come from: the mirror has what it has, and Terraform gets the rest from
+    /// where it always does.
+    #[must_use]
+    pub fn cli_config(&self) -> String {
+        let Self::Mirror { root, .. } = self else {
+            return String::new();
+        };
+        let ours = format!("{:?}", mirrored(root));
+        format!(
+            "provider_installation {{\n  filesystem_mirror {{\n    path = \"{}\"\n    include = {ours}\n  }}\n  direct {{\n    exclude = {ours}\n  }}\n}}\n",
+            root.display()
+        )
+    }
+
     /// In words.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -37,6 +51,19 @@ impl Provider {
             Self::Direct => format!("{VERSION}, to be downloaded by Terraform"),
         }
     }
+}
+
+/// The providers that a mirror has: `HOST/NAMESPACE/NAME`.
+fn mirrored(root: &Path) -> Vec<String> {
+    let mut found: Vec<String> = walkdir::WalkDir::new(root)
+        .min_depth(3)
+        .max_depth(3)
+        .into_iter()
+        .filter_map(Result::ok)
+        .filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.display().to_string()))
+        .collect();
+    found.sort();
+    found
 }
 
 fn platform() -> &'static str {

@@ -137,6 +137,7 @@ impl Engine for FaultyEngine {
     }
 
     async fn delete(&self, workspace: WorkspaceId) -> Result<(), EngineError> {
+        self.lives().remove(&workspace);
         self.inner.delete(workspace).await
     }
 
