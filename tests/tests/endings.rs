@@ -174,3 +174,77 @@ fn a_record_is_judged_again_without_an_engine() {
     fs::remove_dir_all(bench.dir.path().join("runs")).expect("removed");
     bench.run(&["check", "."]).says(74, &["no record below"]);
 }
+
+/// How often a run is killed, each time at another moment.
+const KILLS: u64 = 50;
+
+#[test]
+fn fifty_kills_leave_nothing_and_touch_nobody() {
+    let bench = Bench::open();
+    if !usable(&bench, "sandbox") {
+        return;
+    }
+    // A neighbour that lives on all the while, in the same place.
+    let neighbour = [
+        "run",
+        "reference",
+        "-e",
+        "sandbox",
+        "-l",
+        "native",
+        "-s",
+        "fifty_restarts",
+        "--repeat",
+        "6",
+        "--jobs",
+        "1",
+        "--runs",
+        "neighbour",
+    ];
+    let mut neighbour = bench
+        .command(&neighbour)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    for kill in 0..KILLS {
+        let runs = format!("runs-{kill}");
+        let args = [
+            "run",
+            "reference",
+            "-e",
+            "sandbox",
+            "-l",
+            "native",
+            "-s",
+            "three_restarts",
+            "--runs",
+            &runs,
+        ];
+        let mut child = bench
+            .command(&args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program runs");
+        // Not a wait for something, but the moment itself: spread over the whole of a run, in an order that repeats.
+        std::thread::sleep(std::time::Duration::from_millis(kill * 7919 % 1200));
+        // It may have ended.
+        let _ = child.kill();
+        child.wait().expect("a child can be waited for");
+        let judged = bench.run(&["check", &runs]);
+        assert!(
+            matches!(judged.code, Some(0 | 2 | 74)),
+            "after kill {kill}: {judged:?}"
+        );
+        if kill % 10 == 9 {
+            bench.run(&["gc"]).says(0, &["0 not removed"]);
+        }
+    }
+    let status = neighbour.wait().expect("a child can be waited for");
+    assert_eq!(status.code(), Some(0), "the neighbour was disturbed");
+    bench.run(&["gc"]).says(0, &["0 not removed"]);
+    assert_eq!(bench.left(), "");
+    assert_eq!(processes(&bench), [""; 0]);
+    assert_eq!(mounts(&bench), 0);
+}

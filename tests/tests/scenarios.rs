@@ -31,6 +31,9 @@ fn measure(
     if subject.stand_in {
         command.arg("--stand-in");
     }
+    if subject.together && engine != "kubernetes" {
+        command.args(["--jobs", "12"]);
+    }
     if engine == "kubernetes" {
         of_cluster(&mut command);
         // The test cluster's other classes do not grow.
@@ -163,7 +166,7 @@ fn main() {
         for engine in subject.engines {
             // A run in a cluster has a gateway's pod and hands it the agent: the cells of a subject share them there. What
             // disturbs every other pod of the node stands alone.
-            let together = *engine == "kubernetes" && !subject.alone;
+            let together = subject.together || (*engine == "kubernetes" && !subject.alone);
             if together {
                 let name = format!("{engine}::{}", subject.name);
                 trials.push(trial(name, subject, engine, subject.scenarios));

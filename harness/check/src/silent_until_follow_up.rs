@@ -22,7 +22,17 @@ pub(crate) fn judge(history: &History) -> Finding {
             unseen = unseen.or(Some(why));
         }
         let follow_up = history.steps.iter().find(|step| {
-            step.op > start.op && matches!(step.act, Act::FollowUp { .. } | Act::Start { .. })
+            step.op > start.op
+                && matches!(
+                    step.act,
+                    Act::FollowUp { .. }
+                        | Act::BeginFollowUp { .. }
+                        | Act::TryFollowUp { .. }
+                        | Act::OpenOtherSession
+                        | Act::Task
+                        | Act::BeginTask
+                        | Act::Start { .. }
+                )
         });
         evidence.extend(
             history

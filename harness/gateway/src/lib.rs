@@ -18,6 +18,6 @@ mod wire;
 pub use control::{ControlPlane, shown};
 pub use mask::Masker;
 pub use protocol::{Answer, Malformed, Turn};
-pub use script::HELD_MARK;
+pub use script::HELD_COMMAND;
 pub use server::{Gateway, ModelFault};
 pub use wire::{Sink, WireLog};

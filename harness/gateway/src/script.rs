@@ -68,16 +68,13 @@ pub(crate) fn answer(
     }
 }
 
-/// A file that tells that an endless command runs.
-pub const HELD_MARK: &str = "/tmp/.reprise-held";
+/// The command line of an endless command, as the list of processes has it.
+pub const HELD_COMMAND: &str = "sleep 86399";
 
-/// A command that does not end: it says its nonce, leaves [`HELD_MARK`], and stays.
+/// A command that does not end: it says its nonce and becomes [`HELD_COMMAND`].
 pub(crate) fn endless(tool: ShellTool, book: &NonceBook, epoch: u32) -> (Answer, Option<Mark>) {
     let mark = Mark::Tool { epoch };
-    let command = format!(
-        "echo {}; touch {HELD_MARK}; exec sleep 86399",
-        book.nonce(mark)
-    );
+    let command = format!("echo {}; exec {HELD_COMMAND}", book.nonce(mark));
     (Answer::Run { tool, command }, Some(mark))
 }
 

@@ -14,6 +14,7 @@ mod history;
 mod ids;
 mod matrix;
 mod nonce;
+mod outline;
 mod snapshot;
 mod verdict;
 mod wire;
@@ -35,6 +36,7 @@ pub use history::{
 pub use ids::{AgentName, CheckName, InstanceId, NameError, RunId, ScenarioName, WorkspaceId};
 pub use matrix::{Difference, MatrixRow, NoteFinding, Results, Standing, Storage};
 pub use nonce::{Mark, NonceBook};
+pub use outline::outline;
 pub use snapshot::{
     ByteSize, DatabaseFacts, FileKind, Manifest, ManifestEntry, Moment, Sidecar, SidecarFacts,
     Snapshot, TableRows,

@@ -272,6 +272,67 @@ mod tests {
     }
 
     #[test]
+    fn a_hostile_tree_is_seen_whole_and_holds_nothing_up() {
+        const ENTRIES: usize = 100_000;
+        let root = tree();
+        let many = root.path().join("many");
+        std::fs::create_dir(&many).expect("made");
+        for number in 0..ENTRIES {
+            File::create(many.join(number.to_string())).expect("made");
+        }
+        // Links in a circle, a link to itself, one to a device.
+        symlink("b", root.path().join("a")).expect("linked");
+        symlink("a", root.path().join("b")).expect("linked");
+        symlink("self", root.path().join("self")).expect("linked");
+        symlink("/dev/zero", root.path().join("zero")).expect("linked");
+        // A file with a size and no content, a directory nobody may enter, a name that is a path's.
+        let sparse = File::create(root.path().join("sparse")).expect("made");
+        sparse.set_len(1 << 28).expect("it can be sparse");
+        let shut = root.path().join("shut");
+        std::fs::create_dir(&shut).expect("made");
+        std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0)).expect("shut");
+        std::fs::write(root.path().join("..name\n\u{1b}[2J"), "x").expect("written");
+        let mut deep = root.path().to_owned();
+        for _ in 0..200 {
+            deep.push("d");
+            std::fs::create_dir(&deep).expect("made");
+        }
+        let snapshot = probe(root.path()).expect("it is a directory");
+        assert!(snapshot.manifest.len() > ENTRIES + 200);
+        assert_eq!(snapshot.manifest["sparse"].size, ByteSize(1 << 28));
+        assert_eq!(snapshot.manifest["zero"].kind, FileKind::Link);
+        assert!(snapshot.databases.is_empty());
+        std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o700)).expect("opened");
+    }
+
+    #[test]
+    fn files_may_vanish_and_grow_while_it_looks() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let root = tree();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut round = 0u32;
+                while !over.load(Ordering::SeqCst) {
+                    round = round.wrapping_add(1);
+                    let path = root.path().join((round % 50).to_string());
+                    // What goes wrong here is what the probe must stand.
+                    let _ = match round % 4 {
+                        0 => std::fs::remove_file(&path),
+                        1 => std::fs::write(&path, vec![b'x'; (round % 100_000) as usize]),
+                        2 => std::fs::write(&path, "SQLite format 3\0 and no more"),
+                        _ => std::fs::rename(&path, root.path().join("moved")),
+                    };
+                }
+            });
+            for _ in 0..50 {
+                probe(root.path()).expect("the root is still there");
+            }
+            over.store(true, Ordering::SeqCst);
+        });
+    }
+
+    #[test]
     fn sees_what_only_the_log_of_a_database_holds() {
         let root = tree();
         let path = root.path().join("dir");

@@ -29,6 +29,8 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Seed faults and show that each check notices those it is there for
     Verify(VerifyArgs),
+    /// Run a random scenario again, and find the shortest one that shows the same
+    Repro(ReproArgs),
     /// Tell what modules do with places that a restart treats differently
     Audit(AuditArgs),
     /// Set claims beside measurements: the compatibility matrix
@@ -246,9 +248,24 @@ pub(super) struct VerifyArgs {
     /// Where runs are recorded
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(super) runs: PathBuf,
+    /// Random scenarios to run instead; each names the seed that gives it again
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["faults", "healthy"])]
+    pub(super) random: Option<u64>,
     /// Print it for programs
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReproArgs {
+    /// The seed
+    pub(super) seed: u64,
+    /// Where workspaces run [default: docker where a daemon answers, else sandbox]
+    #[arg(short, long)]
+    pub(super) engine: Option<EngineArg>,
+    /// Where runs are recorded
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) runs: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -315,6 +332,9 @@ pub(super) struct ListArgs {
 pub(super) struct CheckArgs {
     /// A run's directory, or one of its cells'
     pub(super) directory: PathBuf,
+    /// Print each history's outline instead: what happened, without what differs from run to run
+    #[arg(long)]
+    pub(super) outline: bool,
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,

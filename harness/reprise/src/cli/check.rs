@@ -15,11 +15,19 @@ pub(super) fn main(args: &CheckArgs) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for dir in record::find_cells(&args.directory).map_err(failure)? {
         let history = record::read(&dir).map_err(failure)?;
+        if args.outline {
+            let lines = reprise_model::outline(&history).join("\n");
+            run::show(&format!("{}\n{lines}\n", history.header.cell))?;
+            continue;
+        }
         results.push(crate::runner::judge(
             &dir,
             &history.header.cell,
             history.header.subject,
         ));
+    }
+    if args.outline {
+        return Ok(Exit::Pass);
     }
     run::print(args.format, &results, &[], false)?;
     Ok(Exit::of(

@@ -46,12 +46,16 @@ where
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("REPRISE_LOG"))
         .with_writer(std::io::stderr)
         .init();
-    if !matches!(cli.command, Command::Run(_) | Command::Verify(_)) {
+    if !matches!(
+        cli.command,
+        Command::Run(_) | Command::Verify(_) | Command::Repro(_)
+    ) {
         end_with_reader();
     }
     let result = match cli.command {
         Command::Run(args) => run::main(*args),
         Command::Verify(args) => verify::main(args),
+        Command::Repro(args) => verify::repro(args),
         Command::Audit(args) => audit::main(args),
         Command::List(args) => list::main(&args),
         Command::Check(args) => check::main(&args),

@@ -166,3 +166,45 @@ fn snapshots(dir: &Path) -> Result<BTreeMap<String, Snapshot>, RecordError> {
     }
     Ok(snapshots)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A history's first line, as this program writes it.
+    const HEADER: &str = r#"{"record":"header","format":"1.1","reprise":"0.1.0","run":"00000000-0000-0000-0000-000000000001","cell":{"engine":"sandbox","agent":"a","layer":"native","scenario":"s"},"workspace":"00000000-0000-0000-0000-000000000002","subject":"stand-in","versions":{},"nonces":{"seed":"00000000-0000-0000-0000-000000000003"},"checks":["session_continues"]}"#;
+
+    fn record(history: &str, wire: &str, snapshot: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory can be made");
+        fs::create_dir(dir.path().join(SNAPSHOTS)).expect("made");
+        fs::write(dir.path().join(HISTORY), history).expect("written");
+        fs::write(dir.path().join(WIRE), wire).expect("written");
+        fs::write(dir.path().join(SNAPSHOTS).join("1-found.json"), snapshot).expect("written");
+        dir
+    }
+
+    #[test]
+    fn a_header_alone_is_a_record() {
+        let dir = record(&format!("{HEADER}\n{{\"rec"), "", "{");
+        let history = read(dir.path()).expect("it is one");
+        assert!(history.steps.is_empty() && history.snapshots.is_empty());
+        let _ = reprise_check::judge(&history);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn never_panics_on_any_record(history in ".*", wire in ".*", snapshot in ".*", cut in 0usize..400) {
+            let whole = format!("{HEADER}\n{history}\n");
+            let cut: String = whole.chars().take(cut).collect();
+            for text in [whole, cut, history] {
+                let dir = record(&text, &wire, &snapshot);
+                if let Ok(history) = read(dir.path()) {
+                    let _ = reprise_check::judge(&history);
+                }
+            }
+        }
+    }
+}

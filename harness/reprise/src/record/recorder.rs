@@ -14,6 +14,9 @@ use reprise_model::{
 
 use super::{HISTORY, LOGS, RecordError, SNAPSHOTS, WIRE};
 
+/// What a history is called until it has its header.
+const UNBEGUN: &str = "history.jsonl.unbegun";
+
 /// A record being written. Lines are whole and on their way to the disk when a call returns.
 pub struct Recorder {
     dir: PathBuf,
@@ -43,8 +46,16 @@ impl Recorder {
                 .map(Mutex::new)
                 .map_err(|source| RecordError::Write { path, source })
         };
+        let history = dir.join(HISTORY);
+        if history.exists() {
+            let source = io::ErrorKind::AlreadyExists.into();
+            return Err(RecordError::Write {
+                path: history,
+                source,
+            });
+        }
         let recorder = Self {
-            history: open(HISTORY)?,
+            history: open(UNBEGUN)?,
             wire: open(WIRE)?,
             dir,
             began: Instant::now(),
@@ -52,6 +63,11 @@ impl Recorder {
             masker,
         };
         recorder.put(&Record::Header(Box::new(header)))?;
+        // A history that is there has its header, whenever the run was killed.
+        fs::rename(recorder.dir.join(UNBEGUN), &history).map_err(|source| RecordError::Write {
+            path: history,
+            source,
+        })?;
         Ok(recorder)
     }
 

@@ -302,6 +302,7 @@ impl Driver {
         starting: Starting,
         workspace: &Workspace,
         recorder: &Recorder,
+        epoch: u32,
     ) -> Result<Outcome, WorkspaceError> {
         match starting {
             Starting::Ready => {}
@@ -344,6 +345,11 @@ impl Driver {
         .await?;
         Ok(match code {
             Some(0) => Outcome::Ok,
+            // It did before: what the restart left it is too little for it.
+            _ if epoch > 0 => failed(format!(
+                "{} does not run any more: {tail}",
+                commands.version.join(" ")
+            )),
             _ => Outcome::Unknown {
                 reason: format!("{} does not run here: {tail}", commands.version.join(" ")),
             },

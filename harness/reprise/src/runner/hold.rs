@@ -1,7 +1,6 @@
 //! Turns that the model holds: a moment in the middle of the agent's work at which its workspace can be ended.
 
-use reprise_engine::Exec;
-use reprise_gateway::HELD_MARK;
+use reprise_gateway::HELD_COMMAND;
 use reprise_model::{Class, HoldPoint, Outcome};
 use tokio::time::Instant;
 
@@ -42,8 +41,8 @@ pub(super) async fn wait(
                 unanswered()
             }
             HoldPoint::ToolCall => {
-                let exec = Exec::new(["test", "-e", HELD_MARK]);
-                workspace.exec(exec).await?.code == 0
+                let lines: Vec<String> = workspace.role(&["processes"], Vec::new(), false).await?;
+                lines.iter().any(|line| line == HELD_COMMAND)
             }
         };
         if there {

@@ -51,7 +51,7 @@ impl Wanted {
     /// The size in bytes of the disk that the home is to be on, if it is to be on one.
     fn disk(&self) -> Option<u64> {
         /// Enough for what an agent writes in a scenario.
-        const USUAL_MB: u64 = 256;
+        const USUAL_MB: u64 = 1000;
         const MB: u64 = 1_000_000;
         let with = &self.scenario.with;
         let claimed = with

@@ -10,7 +10,7 @@ use crate::workspace::{AgentApi, AgentApiError, Status, Workspace, WorkspaceErro
 
 /// How much of the time may go into asking: where an exec is dear, it is asked less often, or the asking itself would keep
 /// the workspace from its rest.
-const REST: u32 = 4;
+const REST: u32 = 10;
 
 /// Waits until the agent is at rest: it shows something, AgentAPI calls it stable, and for a while neither that nor the wire
 /// changes.

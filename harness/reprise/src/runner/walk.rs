@@ -299,7 +299,7 @@ impl Walker<'_> {
             }
             walker
                 .driver
-                .started(starting, &walker.workspace, &walker.recorder)
+                .started(starting, &walker.workspace, &walker.recorder, epoch)
                 .await
         })
         .await
@@ -395,9 +395,6 @@ impl Walker<'_> {
         self.end(kind).await?;
         self.epoch += 1;
         self.start(unlike).await?;
-        if kind == RestartKind::AtOnce {
-            return Ok(());
-        }
         self.act(Act::FindMarks { epoch: epoch + 1 }, async |walker| {
             let args = ["find-marks", mark.as_str()];
             let found: Found = walker.workspace.role(&args, Vec::new(), false).await?;
@@ -410,6 +407,9 @@ impl Walker<'_> {
             Ok(Outcome::Ok)
         })
         .await?;
+        if kind == RestartKind::AtOnce {
+            return Ok(());
+        }
         self.settle().await?;
         if self.looks_at_tmp {
             self.probe(Moment::Tmp(epoch + 1)).await?;

@@ -301,4 +301,15 @@ mod tests {
             assert!(error.contains(named), "{error}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics_on_any_text(text in ".*", at in 0usize..400, cut in 0usize..400) {
+            let _ = AgentProfile::parse("x.yaml", &text);
+            let mut damaged = GOOD.to_owned();
+            damaged.truncate(cut.min(GOOD.len()));
+            damaged.insert_str(at.min(damaged.len()), &text);
+            let _ = AgentProfile::parse("x.yaml", &damaged);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod engine;
 mod faults;
+pub mod random;
 
 use std::collections::BTreeMap;
 
