@@ -145,15 +145,15 @@ impl Reader<'_> {
             }
         }
         let program = called.rsplit('/').next().unwrap_or_default();
-        let paths = words.iter().filter(|(_, word)| !word.starts_with('-'));
+        let mut paths = words.iter().filter(|(_, word)| !word.starts_with('-'));
         if WRITE_ALL.contains(&program) {
-            for (node, path) in paths {
+            for (node, path) in paths.by_ref() {
                 self.found(*node, path, "writes");
             }
-        } else if WRITE_LAST.contains(&program) {
-            if let Some((node, path)) = paths.last() {
-                self.found(*node, path, "writes");
-            }
+        } else if WRITE_LAST.contains(&program)
+            && let Some((node, path)) = paths.next_back()
+        {
+            self.found(*node, path, "writes");
         }
         for pair in words.windows(2) {
             let option = (program, pair[0].1.as_str());

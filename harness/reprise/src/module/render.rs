@@ -208,6 +208,12 @@ impl Renderer {
             })
     }
 
+    /// Gives the workspace and its owner other names; its id stays.
+    pub fn rename(&mut self, name: &str, owner: &str) {
+        name.clone_into(&mut self.workspace.name);
+        owner.clone_into(&mut self.workspace.owner);
+    }
+
     /// Renders for a transition.
     ///
     /// # Errors

@@ -260,7 +260,7 @@ async fn walk(
             match (served, &ready.installed.terraform, &wanted.profile.module) {
                 (Ok(registry), Some((terraform, provider)), Some(profile)) => {
                     let gateway = workspace.gateway_address().to_string();
-                    let mut variables = super::drive::variables(profile, conditions, &gateway);
+                    let mut variables = super::settings::variables(profile, conditions, &gateway);
                     variables.extend(run.modules.settings.clone());
                     if let crate::scenario::TaskChannel::Variable(name) = &profile.task
                         && !prompt.is_empty()
@@ -276,8 +276,8 @@ async fn walk(
                         &variables,
                         RenderedFor {
                             id: labels.workspace,
-                            name: "workspace".to_owned(),
-                            owner: "reprise".to_owned(),
+                            name: super::drive::WORKSPACE.to_owned(),
+                            owner: super::drive::OWNER.to_owned(),
                             task: Uuid::new_v4(),
                             prompt: prompt.clone(),
                             url: url.clone(),

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::command::{Saying, Told, run};
 use super::hold::{self, Held};
+use super::settings::{directory, environment, placeholders};
 use super::{Limits, settle};
 use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
@@ -48,6 +49,10 @@ fn aside_text(book: &NonceBook) -> String {
     )
 }
 
+/// What a workspace is called, and its owner, until they are renamed.
+pub(super) const WORKSPACE: &str = "workspace";
+pub(super) const OWNER: &str = "reprise";
+
 /// One agent at one layer.
 pub(super) struct Driver {
     commands: Option<NativeCommands>,
@@ -59,6 +64,9 @@ pub(super) struct Driver {
     /// A place that must be made for it.
     place: Option<Place>,
     without_prompt: bool,
+    /// The workspace's name and its owner's.
+    name: &'static str,
+    owner: &'static str,
     module: Option<OfModule>,
 }
 
@@ -72,78 +80,10 @@ struct OfModule {
     pid_file: Option<String>,
 }
 
-/// Where the agent works: what the scenario says, and else what templates usually say.
-fn directory(conditions: &Conditions) -> String {
-    match &conditions.directory {
-        Some(directory) => directory.replace("${home}", HOME),
-        None => format!("{HOME}/project"),
-    }
-}
-
-fn placeholders(workspace: &Workspace, conditions: &Conditions) -> Placeholders {
-    Placeholders::default()
-        .with("gateway", workspace.gateway_address().to_string())
-        .with("home", HOME)
-        .with("directory", directory(conditions))
-}
-
 pub(super) fn failed(reason: impl Into<String>) -> Outcome {
     Outcome::Failed {
         reason: reason.into(),
     }
-}
-
-/// A module's variables, with the gateway's address in their strings where they ask for it.
-pub(super) fn variables(
-    module: &ModuleProfile,
-    conditions: &Conditions,
-    gateway: &str,
-) -> BTreeMap<String, Value> {
-    fn fill(value: &Value, known: &[(&str, &str)]) -> Value {
-        match value {
-            // Other dollars are Terraform's or the module's own.
-            Value::String(text) => known
-                .iter()
-                .fold(text.clone(), |text, (name, value)| {
-                    text.replace(name, value)
-                })
-                .into(),
-            Value::Array(values) => values.iter().map(|value| fill(value, known)).collect(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(name, value)| (name.clone(), fill(value, known)))
-                .collect(),
-            other => other.clone(),
-        }
-    }
-    let directory = directory(conditions);
-    let known = [
-        ("${gateway}", gateway),
-        ("${home}", HOME),
-        ("${directory}", directory.as_str()),
-    ];
-    let mut variables: BTreeMap<String, Value> = module
-        .variables
-        .iter()
-        .chain(&conditions.settings)
-        .map(|(name, value)| (name.clone(), fill(value, &known)))
-        .collect();
-    if let (Some(name), Some(_)) = (&module.directory, &conditions.directory) {
-        variables.insert(name.clone(), directory.into());
-    }
-    variables
-}
-
-/// The agent's environment. A stand-in is told where its model is in words of its own, beside those of the agent it plays.
-fn environment(profile: &AgentProfile, subject: Subject) -> BTreeMap<String, String> {
-    let mut env = profile.env.clone();
-    if subject == Subject::StandIn {
-        env.insert(
-            "STAND_IN_GATEWAY".to_owned(),
-            "http://${gateway}".to_owned(),
-        );
-    }
-    env
 }
 
 impl Driver {
@@ -173,6 +113,8 @@ impl Driver {
             }),
             works_in,
             without_prompt: conditions.without_prompt,
+            name: WORKSPACE,
+            owner: OWNER,
             module: None,
         }
     }
@@ -230,6 +172,14 @@ impl Driver {
             .collect()
     }
 
+    /// Gives the workspace and its owner other names.
+    pub(super) fn rename(&mut self) {
+        (self.name, self.owner) = ("renamed", "somebody-else");
+        if let Some(module) = &mut self.module {
+            module.renderer.rename(self.name, self.owner);
+        }
+    }
+
     pub(super) fn renders(&self) -> bool {
         self.module.is_some()
     }
@@ -281,8 +231,8 @@ impl Driver {
                     format!("http://{}/", workspace.gateway_address()),
                 ),
                 ("CODER_WORKSPACE_AGENT_NAME", "main".to_owned()),
-                ("CODER_WORKSPACE_NAME", "workspace".to_owned()),
-                ("CODER_WORKSPACE_OWNER_NAME", "reprise".to_owned()),
+                ("CODER_WORKSPACE_NAME", self.name.to_owned()),
+                ("CODER_WORKSPACE_OWNER_NAME", self.owner.to_owned()),
             ] {
                 env.insert(name.to_owned(), value);
             }

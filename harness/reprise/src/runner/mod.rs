@@ -6,7 +6,9 @@ mod command;
 mod drive;
 mod hold;
 mod limits;
+mod meddle;
 mod plan;
+mod settings;
 mod settle;
 mod walk;
 

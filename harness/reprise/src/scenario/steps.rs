@@ -213,6 +213,8 @@ pub enum RestartKind {
     ForeignHome,
     /// The node loses power: what had not reached the disk is gone.
     PowerLoss,
+    /// As `stop`; then the workspace has another name, and its owner, too.
+    Renamed,
     /// As `stop`, and the next step follows before the agent is at rest.
     AtOnce,
 }
