@@ -26,6 +26,8 @@ install() {
 # What modules' scripts call in a sandbox, whose programs are this machine's.
 missing=()
 for command in curl jq git; do has "$command" || missing+=("$command"); done
+# A home on a disk of its own.
+has mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ] || missing+=(e2fsprogs)
 # Aider is installed by pip, and runs on the machine's Python.
 python3 -m pip --version > /dev/null 2>&1 || missing+=(python3 python3-pip)
 [ ${#missing[@]} = 0 ] || install "${missing[@]}"

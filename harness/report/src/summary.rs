@@ -93,7 +93,7 @@ fn explain(text: &mut String, result: &CellResult) {
     let versions: Vec<String> = result
         .versions
         .iter()
-        .map(|(name, version)| format!("{name} {version}"))
+        .map(|(name, version)| format!("{name} {}", plain(version)))
         .collect();
     if !versions.is_empty() {
         let _ = writeln!(text, "  with {}", versions.join(", "));
@@ -126,7 +126,7 @@ fn explain(text: &mut String, result: &CellResult) {
         let _ = writeln!(text, "  the run ended early: {indented}");
     }
     for log in &result.logs {
-        let _ = writeln!(text, "  logs/{} ends:", log.name);
+        let _ = writeln!(text, "  logs/{} ends:", plain(&log.name));
         for line in &log.lines {
             let line: String = plain(line).chars().take(200).collect();
             let _ = writeln!(text, "    {line}");

@@ -124,3 +124,48 @@ fn json() {
     let (results, missing) = results();
     insta::assert_snapshot!(reprise_report::json(&results, &missing, false));
 }
+
+#[test]
+fn what_an_agent_wrote_is_shown_and_never_obeyed() {
+    const HOSTILE: &str = "<script>alert(1)</script>|\u{1b}]0;title\u{7}\u{9b}2J\u{0}";
+    let evidence = Evidence {
+        source: Source::History,
+        at: None,
+        saw: HOSTILE.to_owned(),
+        expected: Some(HOSTILE.to_owned()),
+    };
+    let verdicts = vec![verdict(
+        "prompt_not_resent",
+        Judgement::Fail,
+        HOSTILE,
+        vec![evidence],
+    )];
+    let mut failed = result(cell(Layer::Module, "warm_restart"), verdicts);
+    failed.trouble = Some(HOSTILE.to_owned());
+    failed.logs = vec![LogTail {
+        name: HOSTILE.to_owned(),
+        lines: vec![HOSTILE.to_owned()],
+    }];
+    let missing = [NotMeasured {
+        cell: cell(Layer::Native, "warm_restart"),
+        reason: HOSTILE.to_owned(),
+    }];
+    let results = [failed];
+    let own = "\u{1b}[";
+    let summary = reprise_report::summary(&results, &missing, Some(140)).replace(own, "");
+    let markdown = reprise_report::markdown(&results, &missing);
+    let junit = reprise_report::junit(&results, &missing).expect("it is written");
+    for (name, text) in [
+        ("summary", &summary),
+        ("markdown", &markdown),
+        ("junit", &junit),
+    ] {
+        let sent = text
+            .chars()
+            .find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+        assert_eq!(sent, None, "{name}");
+    }
+    for (name, text) in [("markdown", &markdown), ("junit", &junit)] {
+        assert!(!text.contains("<script>"), "{name}: {text}");
+    }
+}

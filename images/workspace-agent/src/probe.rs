@@ -290,7 +290,7 @@ mod tests {
         sparse.set_len(1 << 28).expect("it can be sparse");
         let shut = root.path().join("shut");
         std::fs::create_dir(&shut).expect("made");
-        std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0)).expect("shut");
+        std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o0)).expect("shut");
         std::fs::write(root.path().join("..name\n\u{1b}[2J"), "x").expect("written");
         let mut deep = root.path().to_owned();
         for _ in 0..200 {
