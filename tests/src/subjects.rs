@@ -108,6 +108,7 @@ const BEFALLEN_MODULE: Scenarios = &[
     ("killed_in_turn", &[]),
     ("linked_directory", &[]),
     ("login_kept", &[]),
+    ("long_chat", &[]),
     ("module_data_dir", &[]),
     ("odd_directory", &[]),
     ("other_session_beside", &[]),
@@ -130,6 +131,7 @@ const BEFALLEN_MODULE: Scenarios = &[
     ("state_corrupt", &[]),
     ("state_newer", &[]),
     ("state_paths", &[]),
+    ("stopped", &[]),
     ("tmp_taken", &[]),
     ("without_prompt", &[]),
     ("without_sqlite3", &[]),
@@ -148,6 +150,7 @@ const GOOSE_BEFALLEN: Scenarios = &[
     ("other_session_beside", &[]),
     ("power_loss", &[]),
     ("restarts_in_succession", &[]),
+    ("version_moved_up", &[]),
     // It ends with "No session found": there is no fresh session in the place of one that is gone.
     ("session_corrupt", &["comes_back"]),
     ("session_empty", &["comes_back"]),
@@ -300,6 +303,26 @@ const NAMED: &[Subject] = &[
         together: true,
         engines: LOCAL,
         scenarios: BEFALLEN_MODULE,
+    },
+    Subject {
+        name: "goose_module_stopped",
+        agent: "goose",
+        layer: "module",
+        module: Some("coder/goose@3.0.1"),
+        released: true,
+        stand_in: false,
+        alone: false,
+        together: false,
+        engines: &["sandbox"],
+        // It has no stop script, and does not tell AgentAPI that it runs goose.
+        scenarios: &[(
+            "stopped",
+            &[
+                "agent_type_passed",
+                "nothing_outlives_stop",
+                "snapshot_posted",
+            ],
+        )],
     },
     Subject {
         name: "goose_native_befallen",

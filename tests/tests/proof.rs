@@ -1,6 +1,8 @@
 //! That the verdicts can be trusted: faults are noticed and nothing else is, random scenarios hold, two engines tell the same story,
 //! and workspaces beside each other do not mix.
 
+use std::collections::BTreeMap;
+
 use reprise_tests::user::{Bench, modules_usable, usable};
 use serde_json::Value;
 
@@ -49,8 +51,13 @@ fn a_seed_is_run_again_and_says_what_it_is() {
         .says(0, &["seed 7:", "as it must be", "steps:\n- start\n- task"]);
 }
 
-/// What happened in a run, without what differs from run to run.
-fn outline(bench: &Bench, engine: &str, scenario: &str, layer: &str) -> Vec<String> {
+/// What happened in each cell of a suite, without what differs from run to run.
+fn outlines(
+    bench: &Bench,
+    engine: &str,
+    suite: &str,
+    layer: &str,
+) -> BTreeMap<String, Vec<String>> {
     let runs = format!("runs-{engine}");
     let args = [
         "run",
@@ -59,19 +66,29 @@ fn outline(bench: &Bench, engine: &str, scenario: &str, layer: &str) -> Vec<Stri
         engine,
         "-l",
         layer,
-        "-s",
-        scenario,
+        "--suite",
+        suite,
         "--runs",
         &runs,
+        "--jobs",
+        "6",
     ];
-    bench.run(&args).says(0, &["1 pass"]);
+    bench.run(&args);
     let ran = bench.run(&["check", &runs, "--outline"]);
     ran.says(0, &["start the workspace: ok"]);
-    // The first line names the cell, and with it the engine.
-    ran.out.lines().skip(1).map(ToOwned::to_owned).collect()
+    let mut cells: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut cell = String::new();
+    for line in ran.out.lines() {
+        // A cell's name begins with its engine's.
+        match line.strip_prefix(&format!("{engine}/")) {
+            Some(name) => name.clone_into(&mut cell),
+            None => cells.entry(cell.clone()).or_default().push(line.to_owned()),
+        }
+    }
+    cells
 }
 
-fn told_alike(scenario: &str, layer: &str) {
+fn told_alike(suite: &str, layer: &str) {
     let bench = Bench::open();
     if !usable(&bench, "sandbox") || !usable(&bench, "docker") {
         return;
@@ -79,39 +96,52 @@ fn told_alike(scenario: &str, layer: &str) {
     if layer == "module" && !modules_usable(&bench) {
         return;
     }
-    let sandbox = outline(&bench, "sandbox", scenario, layer);
-    let docker = outline(&bench, "docker", scenario, layer);
-    assert!(sandbox.len() > 20, "{sandbox:#?}");
-    pretty_compare(&sandbox, &docker);
+    let sandbox = outlines(&bench, "sandbox", suite, layer);
+    let docker = outlines(&bench, "docker", suite, layer);
+    assert!(!sandbox.is_empty());
+    assert_eq!(
+        sandbox.keys().collect::<Vec<_>>(),
+        docker.keys().collect::<Vec<_>>()
+    );
+    for (cell, lines) in &sandbox {
+        assert!(lines.len() > 8, "{cell}: {lines:#?}");
+        compare(cell, lines, &docker[cell]);
+    }
 }
 
 /// A difference is a fault of an engine.
-fn pretty_compare(sandbox: &[String], docker: &[String]) {
+fn compare(cell: &str, sandbox: &[String], docker: &[String]) {
     let different = sandbox
         .iter()
         .zip(docker)
         .position(|(one, other)| one != other)
         .or((sandbox.len() != docker.len()).then(|| sandbox.len().min(docker.len())));
     if let Some(at) = different {
-        let near =
-            |lines: &[String]| lines[at.saturating_sub(3)..lines.len().min(at + 3)].join("\n");
-        panic!("sandbox:\n{}\ndocker:\n{}", near(sandbox), near(docker));
+        let near = |lines: &[String]| {
+            let from = at.saturating_sub(3).min(lines.len());
+            lines[from..lines.len().min(at + 3)].join("\n")
+        };
+        panic!(
+            "{cell}\nsandbox:\n{}\ndocker:\n{}",
+            near(sandbox),
+            near(docker)
+        );
     }
 }
 
 #[test]
-fn a_warm_restart_is_the_same_story_on_both_engines() {
-    told_alike("warm_restart", "native");
+fn what_befalls_a_session_is_the_same_story_on_both_engines() {
+    told_alike("session", "native");
 }
 
 #[test]
-fn a_kill_in_a_tool_call_is_the_same_story_on_both_engines() {
-    told_alike("killed_in_tool_call", "native");
+fn a_loss_of_power_is_the_same_story_on_both_engines() {
+    told_alike("power", "native");
 }
 
 #[test]
-fn three_restarts_of_a_module_are_the_same_story_on_both_engines() {
-    told_alike("chat_history", "module");
+fn what_modules_write_is_the_same_story_on_both_engines() {
+    told_alike("module_data", "module");
 }
 
 fn side_by_side(layer: &str, engine: &str) {

@@ -69,6 +69,43 @@ pub async fn obtain(
     Ok(installed)
 }
 
+/// The same agent as it was before: what is installed, with the earlier release of each package that has one.
+///
+/// # Errors
+/// If no earlier release is pinned, or it cannot be had.
+pub async fn obtain_before(
+    profile: &AgentProfile,
+    now: &Installed,
+    tools: &Tools,
+    progress: Progress<'_>,
+) -> Result<Installed, String> {
+    let mut before = now.clone();
+    if let Install::Packages(packages) = &profile.install {
+        let named = packages.from.iter().filter_map(|package| match package {
+            Package::Npm(name) => Some(name),
+            Package::Pypi(_) => None,
+        });
+        for name in named {
+            let tool = tools.npm_before(name, progress).await;
+            if let Some(tool) = tool.map_err(|tried| tried.to_string())? {
+                before
+                    .directories
+                    .insert(Path::new(NPM_DIR).join(name), tool.path);
+                before
+                    .versions
+                    .insert(profile.name.to_string(), tool.version);
+            }
+        }
+    }
+    if before.versions == now.versions {
+        return Err(format!(
+            "no release of {} before the pinned one is pinned in images/agents.lock",
+            profile.name
+        ));
+    }
+    Ok(before)
+}
+
 /// Why an agent of its vendor's only is not measured, and what a user would need.
 fn vendors(profile: &AgentProfile, vendor: &Vendor) -> String {
     let missing: Vec<&str> = vendor

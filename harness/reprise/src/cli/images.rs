@@ -138,9 +138,12 @@ async fn update(packages: &[String], path: &Path) -> Result<Exit, Failure> {
         let found = newest(name, &pin.version)
             .await
             .map_err(|why| Failure::message(Exit::Unavailable, format!("{name}: {why}")))?;
-        if found != *pin {
+        if found.version != pin.version {
             println!("{name}: {} -> {}", pin.version, found.version);
-            *pin = found;
+            let mut earlier = std::mem::replace(pin, found);
+            // One step back is enough to move up from.
+            earlier.earlier = None;
+            pin.earlier = Some(Box::new(earlier));
         }
     }
     let mut text = serde_json::to_string_pretty(&lock).expect("a lock file is JSON");

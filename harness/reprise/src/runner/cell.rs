@@ -141,6 +141,13 @@ async fn record_cell(
         workspace: WorkspaceId::draw(),
     };
     let mut versions = ready.installed.versions.clone();
+    if let Some(before) = &ready.before {
+        for (name, version) in &before.versions {
+            if versions.get(name) != Some(version) {
+                versions.insert(format!("{name} at the first start"), version.clone());
+            }
+        }
+    }
     let engine = run
         .engine
         .version()
@@ -315,6 +322,7 @@ async fn walk(
         workspace,
         driver,
         installed: ready.installed.clone(),
+        before: ready.before.clone(),
         limits: run.limits,
         book,
         watch,
@@ -328,6 +336,7 @@ async fn walk(
         sessions: wanted.profile.claim.sessions.clone(),
         looks_at_tmp: wanted.scenario.restarts_by(RestartKind::TmpTaken),
         held: None,
+        under_way: None,
         without: conditions.without_programs.clone(),
     };
     let walked = tokio::select! {

@@ -58,23 +58,32 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// The command in full.
+    pub(super) fn exec(&self) -> Result<Exec, Outcome> {
+        let command = self.command.as_deref();
+        let argv = match command.map(|command| self.placeholders.expand_all(command)) {
+            Some(Ok(argv)) => argv,
+            Some(Err(error)) => {
+                let reason = error.to_string();
+                return Err(Outcome::Unknown { reason });
+            }
+            None => return Err(failed("the profile names no command for it")),
+        };
+        let mut exec = Exec::new(argv);
+        exec.cwd = self.cwd.as_ref().map(Into::into);
+        Ok(exec)
+    }
+
     /// Runs the command.
     pub(super) async fn said(
         &self,
         workspace: &Workspace,
         recorder: &Recorder,
     ) -> Result<(Outcome, String), WorkspaceError> {
-        let command = self.command.as_deref();
-        let argv = match command.map(|command| self.placeholders.expand_all(command)) {
-            Some(Ok(argv)) => argv,
-            Some(Err(error)) => {
-                let reason = error.to_string();
-                return Ok((Outcome::Unknown { reason }, String::new()));
-            }
-            None => return Ok((failed("the profile names no command for it"), String::new())),
+        let exec = match self.exec() {
+            Ok(exec) => exec,
+            Err(outcome) => return Ok((outcome, String::new())),
         };
-        let mut exec = Exec::new(argv);
-        exec.cwd = self.cwd.as_ref().map(Into::into);
         let (code, tail) = run(workspace, recorder, exec, self.limit).await?;
         let outcome = match code {
             Some(0) => Outcome::Ok,

@@ -20,7 +20,7 @@ use crate::scenario::{
     RestartKind, TaskChannel,
 };
 use crate::workspace::{
-    AgentApi, AgentApiError, HOME, StartPlan, Starting, Workspace, WorkspaceError,
+    AgentApi, AgentApiError, Begun, HOME, StartPlan, Starting, Workspace, WorkspaceError,
 };
 
 /// How often AgentAPI is asked for its status.
@@ -371,36 +371,39 @@ impl Driver {
         }
     }
 
-    /// Begins a turn that the model holds: the task's, or that of follow-up `turn`. Ends when it is held.
+    /// Begins a turn that the model holds: the task's, or that of follow-up `turn`. Ends when it is held; natively the command
+    /// that began it is still under way then.
     pub(super) async fn begin(
         &self,
         workspace: &Workspace,
-        recorder: &Recorder,
         book: &NonceBook,
         limits: &Limits,
         held: Held,
-    ) -> Result<Outcome, WorkspaceError> {
+    ) -> Result<(Outcome, Option<Begun>), WorkspaceError> {
         let waits = hold::wait(workspace, &held, limits);
         let (saying, message) = match held.turn {
             0 => (Saying::First, task_text(book)),
             turn => (self.saying(turn), follow_up_text(book, turn)),
         };
         let Some(module) = &self.module else {
-            let told = self.say(saying, message, limits);
-            let wanted = Mark::Answer {
-                epoch: held.epoch,
-                turn: held.turn,
+            let mut exec = match self.say(saying, message, limits).exec() {
+                Ok(exec) => exec,
+                Err(outcome) => return Ok((outcome, None)),
             };
-            return tokio::select! {
-                held = waits => held,
-                heard = told.heard(workspace, recorder, wanted) => Ok(match heard? {
-                    Outcome::Ok => failed("it was answered though the model holds it"),
-                    other => other,
-                }),
+            // It ends with its workspace.
+            exec.timeout = limits.cell;
+            let mut begun = workspace.begin(exec)?;
+            let outcome = tokio::select! {
+                held = waits => held?,
+                ended = begun.ended() => failed(format!(
+                    "its command ended though the model holds its turn: {}",
+                    ended?.text()
+                )),
             };
+            return Ok((outcome, Some(begun)));
         };
         if held.turn == 0 {
-            return waits.await;
+            return Ok((waits.await?, None));
         }
         let sent = async {
             match send(module.api, workspace, &message, limits.answer).await? {
@@ -409,10 +412,11 @@ impl Driver {
                 Err(reason) => Ok::<_, WorkspaceError>(failed(reason)),
             }
         };
-        tokio::select! {
-            held = waits => held,
-            sent = sent => sent,
-        }
+        let outcome = tokio::select! {
+            held = waits => held?,
+            sent = sent => sent?,
+        };
+        Ok((outcome, None))
     }
 
     /// A session of the user's own, by the agent's own command.

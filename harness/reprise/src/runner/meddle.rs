@@ -56,16 +56,12 @@ impl Walker<'_> {
             at: self.held.unwrap_or(HoldPoint::Request),
         };
         self.act(act, async |walker| {
-            walker
+            let begun = walker
                 .driver
-                .begin(
-                    &walker.workspace,
-                    &walker.recorder,
-                    &walker.book,
-                    &walker.limits,
-                    held,
-                )
-                .await
+                .begin(&walker.workspace, &walker.book, &walker.limits, held);
+            let (outcome, begun) = begun.await?;
+            walker.under_way = begun;
+            Ok(outcome)
         })
         .await
     }

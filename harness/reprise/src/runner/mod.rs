@@ -191,6 +191,7 @@ impl Run {
                 wanted.profile.name.to_string(),
                 wanted.layer,
                 wanted.scenario.with.agentapi.clone(),
+                wanted.scenario.with.moves_up,
             );
             let ready_for = match obtained.get(&key) {
                 Some(known) => known.clone(),
@@ -314,7 +315,18 @@ impl Run {
             .prepare(&progress)
             .await
             .map_err(|error| with_causes(&error))?;
-        Ok(plan::Ready { installed, module })
+        let before = if wanted.scenario.with.moves_up {
+            let before =
+                agent::obtain_before(&wanted.profile, &installed, &self.tools, &progress).await?;
+            Some(before)
+        } else {
+            None
+        };
+        Ok(plan::Ready {
+            installed,
+            before,
+            module,
+        })
     }
 }
 

@@ -26,6 +26,8 @@ pub enum PlanError {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) installed: Installed,
+    /// What the first start has instead, if it has something else.
+    pub(super) before: Option<Installed>,
     pub(super) module: Option<Chosen>,
 }
 

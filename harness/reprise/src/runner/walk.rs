@@ -18,7 +18,7 @@ use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
 use crate::scenario::{RestartKind, Scenario, StartStage, StepFile};
-use crate::workspace::{Ending, HOME, Workspace, WorkspaceError};
+use crate::workspace::{Begun, Ending, HOME, Workspace, WorkspaceError};
 
 /// Why a walk did not come to its end.
 #[derive(Debug, Error)]
@@ -56,6 +56,8 @@ pub(super) struct Walker<'a> {
     pub(super) workspace: Workspace,
     pub(super) driver: Driver,
     pub(super) installed: Installed,
+    /// What the first start has instead.
+    pub(super) before: Option<Installed>,
     pub(super) limits: Limits,
     pub(super) book: NonceBook,
     pub(super) watch: Watcher<'a>,
@@ -75,6 +77,8 @@ pub(super) struct Walker<'a> {
     pub(super) looks_at_tmp: bool,
     /// Where the model stops, if it was told to.
     pub(super) held: Option<HoldPoint>,
+    /// A command of the agent's that is still under way.
+    pub(super) under_way: Option<Begun>,
     /// Programs that the workspace shall not have.
     pub(super) without: Vec<String>,
 }
@@ -256,9 +260,13 @@ impl Walker<'_> {
         self.render(Transition::Start).await?;
         let epoch = self.epoch;
         self.act(Act::Start { epoch }, async |walker| {
+            let installed = match &walker.before {
+                Some(before) if epoch == 0 => before,
+                _ => &walker.installed,
+            };
             let plan = walker
                 .driver
-                .start_plan(&walker.workspace, &walker.book, &walker.installed);
+                .start_plan(&walker.workspace, &walker.book, installed);
             let mut plan = match plan {
                 Ok(plan) => plan,
                 Err(error) => {
@@ -426,6 +434,8 @@ impl Walker<'_> {
         let by_itself = matches!(act, Act::Stop { .. }) && kind != RestartKind::ShortGrace;
         self.act(act, async |walker| {
             let ended = walker.workspace.end(ending, next).await?;
+            // It has ended with its workspace.
+            walker.under_way = None;
             Ok(if ended || !by_itself {
                 Outcome::Ok
             } else {

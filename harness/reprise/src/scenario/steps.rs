@@ -143,6 +143,8 @@ pub struct Conditions {
     pub link_to: Option<String>,
     /// Variables of the module that are not its defaults. A module without them is not measured.
     pub settings: BTreeMap<String, Value>,
+    /// Its first start has the release of the agent that came before the pinned one. An agent without such a pin is not measured.
+    pub moves_up: bool,
     /// The version of AgentAPI.
     pub agentapi: Option<Version>,
     /// Environment of the workspace; `${home}` is known.

@@ -24,6 +24,9 @@ pub struct NpmPin {
     pub version: Version,
     /// The tarball's integrity, as npm's registry has it: `sha512-…`.
     pub integrity: String,
+    /// The release before it, for a workspace whose agent moves up while it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<NpmPin>>,
 }
 
 /// One distribution of Python's package index, with all it requires.
@@ -60,7 +63,14 @@ mod tests {
     fn every_pin_has_its_hash() {
         let lock = AgentsLock::builtin();
         for (name, pin) in &lock.npm {
-            assert!(pin.integrity.starts_with("sha512-"), "{name}");
+            for pin in [Some(pin), pin.earlier.as_deref()].into_iter().flatten() {
+                assert!(pin.integrity.starts_with("sha512-"), "{name}");
+            }
+            assert!(
+                pin.earlier
+                    .as_ref()
+                    .is_none_or(|earlier| earlier.version < pin.version)
+            );
         }
         for (name, pin) in &lock.pypi {
             let own = format!("{name}=={} ", pin.version);

@@ -147,6 +147,22 @@ impl Tools {
         }
     }
 
+    /// The release of a package of npm's registry that came before the one that is pinned; `None` where none is pinned.
+    ///
+    /// # Errors
+    /// With what each link said.
+    pub async fn npm_before(
+        &self,
+        name: &str,
+        progress: Progress<'_>,
+    ) -> Result<Option<Tool>, Tried> {
+        let pinned = AgentsLock::builtin().npm.get(name);
+        match pinned.and_then(|pin| pin.earlier.as_deref()) {
+            Some(pin) => npm::find(self, name, pin, progress).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// A distribution of Python's package index: a directory for `PYTHONPATH`.
     ///
     /// # Errors

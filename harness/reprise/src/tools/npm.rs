@@ -134,6 +134,7 @@ pub async fn newest(name: &str, now: &Version) -> Result<NpmPin, String> {
             .integrity
             .clone()
             .ok_or_else(|| format!("{wanted} has no integrity hash"))?,
+        earlier: None,
     })
 }
 

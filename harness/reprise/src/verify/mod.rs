@@ -46,7 +46,8 @@ pub fn seeded(faults: &[Fault], catalogue: &Catalogue) -> Result<Vec<Wanted>, Ca
         .collect()
 }
 
-/// So many cells without a fault: the scenarios that faults are seeded in, at both layers, again and again.
+/// So many cells without a fault: the scenarios that faults are seeded in, once at both layers, and then natively again and
+/// again.
 ///
 /// # Errors
 /// If a fault names a scenario that nobody has.
@@ -67,9 +68,12 @@ pub fn healthy(
             kinds.insert((scenario.name.as_str(), *layer), scenario);
         }
     }
+    let natively = kinds
+        .iter()
+        .filter(|((_, layer), _)| *layer == Layer::Native);
     Ok(kinds
         .iter()
-        .cycle()
+        .chain(natively.cycle())
         .take(if kinds.is_empty() { 0 } else { count })
         .enumerate()
         .map(|(place, ((_, layer), scenario))| Wanted {

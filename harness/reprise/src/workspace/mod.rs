@@ -154,6 +154,27 @@ pub enum Ending {
     PowerLoss,
 }
 
+/// A command that is under way.
+#[derive(Debug)]
+pub struct Begun(JoinHandle<Result<ExecOutput, EngineError>>);
+
+impl Begun {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// If it could not be run to its end.
+    pub async fn ended(&mut self) -> Result<ExecOutput, WorkspaceError> {
+        let ended = (&mut self.0).await;
+        Ok(ended.expect("an engine does not panic and is not aborted while it is waited for")?)
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// One workspace.
 pub struct Workspace {
     engine: Arc<dyn Engine>,
@@ -380,14 +401,31 @@ impl Workspace {
     ///
     /// # Errors
     /// If it could not be run. A bad exit code is no error.
-    pub async fn exec(&self, mut exec: Exec) -> Result<ExecOutput, WorkspaceError> {
+    pub async fn exec(&self, exec: Exec) -> Result<ExecOutput, WorkspaceError> {
+        let (instance, exec) = self.ours(exec)?;
+        Ok(self.engine.exec(&instance, &exec).await?)
+    }
+
+    /// Begins a command in the workspace that goes on until the workspace ends, or until what is returned is dropped.
+    ///
+    /// # Errors
+    /// If the workspace does not run.
+    pub fn begin(&self, exec: Exec) -> Result<Begun, WorkspaceError> {
+        let (instance, exec) = self.ours(exec)?;
+        let engine = Arc::clone(&self.engine);
+        Ok(Begun(tokio::spawn(async move {
+            engine.exec(&instance, &exec).await
+        })))
+    }
+
+    fn ours(&self, mut exec: Exec) -> Result<(InstanceId, Exec), WorkspaceError> {
         let running = self.running.as_ref().ok_or(WorkspaceError::NotRunning)?;
         for (name, value) in &running.env {
             exec.env
                 .entry(name.clone())
                 .or_insert_with(|| value.clone());
         }
-        Ok(self.engine.exec(&running.instance, &exec).await?)
+        Ok((running.instance.clone(), exec))
     }
 
     /// Plays a role of the workspace-agent and reads the JSON it prints.
