@@ -14,6 +14,7 @@ pub(crate) fn judge(history: &History) -> Finding {
     let mut evidence = Vec::new();
     let mut unseen = None;
     let mut continued = 0;
+    let mut turns_lost = 0;
     for (epoch, _) in history.restarts() {
         match restart(history, epoch) {
             Restart::Settled => {}
@@ -51,6 +52,11 @@ pub(crate) fn judge(history: &History) -> Finding {
             }
             continue;
         };
+        let missing = replies
+            .iter()
+            .filter(|(reply, _)| request.count(Role::Assistant, *reply) == 0)
+            .count();
+        turns_lost = turns_lost.max(missing as u64);
         let problems = problems(request, turn, &replies);
         if problems.is_empty() && epoch > 0 {
             continued += 1;
@@ -66,7 +72,11 @@ pub(crate) fn judge(history: &History) -> Finding {
                 .next()
                 .and_then(|(epoch, _)| on_disk(history, epoch)),
         );
-        return Finding::fail(first, evidence);
+        let mut finding = Finding::fail(first, evidence);
+        if turns_lost > 0 {
+            finding.figures.insert("turns_lost".to_owned(), turns_lost);
+        }
+        return finding;
     }
     if let Some(why) = unseen {
         return Finding::inconclusive(why);

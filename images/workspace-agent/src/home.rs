@@ -2,7 +2,7 @@
 //! the files that a template adds.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use reprise_model::Place;
 
 const SKELETON: &str = "/etc/skel";
 
-/// Fills a new home. What is there already stays.
+/// Fills a new home. What is there already stays. All of it is on the disk then: a template's files are older than any loss of
+/// power, and what is lost must be the agent's.
 pub(crate) fn furnish(home: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
     copy(Path::new(SKELETON), home)?;
     for (name, content) in files {
@@ -22,7 +23,7 @@ pub(crate) fn furnish(home: &Path, files: &BTreeMap<String, String>) -> io::Resu
             fs::write(&file, content)?;
         }
     }
-    Ok(())
+    Ok(rustix::fs::syncfs(File::open(home)?)?)
 }
 
 /// Makes directories and links that are not there.
