@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::{AgentEvent, Class, History, Mark, Observation, Outcome, Stamp};
 
-/// The history's outline: a line for each act, each event of a workspace and each turn, in order. Two engines that do the same give the
-/// same.
+/// The history's outline: a line for each act and each event of a workspace, in order, and after them one for each turn, in order.
+/// An agent speaks with its model while its module's scripts go on, so the two are not told in one. Two engines that do the same
+/// give the same.
 #[must_use]
 pub fn outline(history: &History) -> Vec<String> {
     let mut lines: Vec<(Stamp, String)> = Vec::new();
@@ -17,6 +18,8 @@ pub fn outline(history: &History) -> Vec<String> {
             lines.push((*at, line));
         }
     }
+    lines.sort_by_key(|(at, _)| *at);
+    let mut lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
     for exchange in &history.wire {
         let request = &exchange.request;
         if matches!(request.class, Class::Main | Class::Control) {
@@ -27,16 +30,18 @@ pub fn outline(history: &History) -> Vec<String> {
                     "refused"
                 }
             });
-            let mut line = format!("  {:?} request, {end}:", request.class);
+            let mut line = format!(
+                "start {}, {:?} request, {end}:",
+                request.epoch, request.class
+            );
             for message in &request.conversation {
                 let marks: Vec<String> = message.marks.iter().map(Mark::to_string).collect();
                 let _ = write!(line, " [{}: {}]", message.role, marks.join(", "));
             }
-            lines.push((request.at, line));
+            lines.push(line);
         }
     }
-    lines.sort_by_key(|(at, _)| *at);
-    lines.into_iter().map(|(_, line)| line).collect()
+    lines
 }
 
 fn ended(outcome: &Outcome) -> &'static str {

@@ -131,11 +131,15 @@ fn damage(kind: RestartKind) -> Option<DamageKind> {
 
 impl Walker<'_> {
     pub(super) async fn walk(&mut self, scenario: &Scenario) -> Result<(), Halt> {
+        let gives_task = scenario
+            .walked()
+            .any(|step| matches!(step, StepFile::Task | StepFile::BeginTask));
         for step in scenario.walked() {
             match step {
                 StepFile::Start => {
                     self.start(Unlike::default()).await?;
-                    if scenario.with.without_prompt {
+                    // Else the task's answer is what is waited for.
+                    if !gives_task {
                         self.settle().await?;
                     }
                 }

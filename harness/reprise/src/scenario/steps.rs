@@ -338,7 +338,12 @@ impl Scenario {
                 StepFile::FollowUp | StepFile::BeginFollowUp | StepFile::TryFollowUp
             )
         });
+        // A start that is cut off has been given the task by its module.
+        let cut = steps
+            .iter()
+            .any(|step| matches!(step, StepFile::CutStart(_)));
         if !self.with.without_prompt
+            && !cut
             && follow_up.is_some_and(|follow_up| task.is_none_or(|task| follow_up < task))
         {
             return Err(document.about("follow_up", "there is no task before this to follow up"));
