@@ -4,7 +4,9 @@
 //! after it (before any script). A process may have written in between: a file with a later time of change
 //! is no loss.
 
-use reprise_model::{Evidence, FileKind, History, Moment, Observation, Snapshot, Source};
+use reprise_model::{
+    AgentEvent, Evidence, FileKind, History, Moment, Observation, Snapshot, Source,
+};
 
 use crate::ground::{Finding, because, restarted};
 
@@ -27,15 +29,22 @@ pub(crate) fn judge(history: &History) -> Finding {
             continue;
         };
         files = last.manifest.len();
-        evidence.extend(differences(last, found).map(|(path, saw)| Evidence {
-            source: Source::Snapshot {
-                name: Moment::Found(epoch).to_string(),
-                path,
-            },
-            at: Some(found.at),
-            saw,
-            expected: Some("the file as it was left".to_owned()),
-        }));
+        // Stop scripts that were cut off may have removed something that nobody saw them remove.
+        let cut_off = history.snapshot(Moment::Left(epoch)).is_none()
+            && history
+                .agent_events(epoch - 1)
+                .any(|(_, event)| matches!(event, AgentEvent::Stopping { .. }));
+        evidence.extend(
+            differences(last, found, cut_off).map(|(path, saw)| Evidence {
+                source: Source::Snapshot {
+                    name: Moment::Found(epoch).to_string(),
+                    path,
+                },
+                at: Some(found.at),
+                saw,
+                expected: Some("the file as it was left".to_owned()),
+            }),
+        );
         let mark = history
             .observations
             .iter()
@@ -76,6 +85,7 @@ pub(crate) fn judge(history: &History) -> Finding {
 fn differences<'a>(
     last: &'a Snapshot,
     found: &'a Snapshot,
+    cut_off: bool,
 ) -> impl Iterator<Item = (String, String)> + 'a {
     let looked_ns = i64::try_from(last.at.wall.as_nanosecond()).unwrap_or(i64::MAX);
     last.manifest.iter().filter_map(move |(path, then)| {
@@ -84,7 +94,7 @@ fn differences<'a>(
             return None;
         }
         let Some(now) = found.manifest.get(path) else {
-            return Some((path.clone(), format!("{path} is gone")));
+            return (!cut_off).then(|| (path.clone(), format!("{path} is gone")));
         };
         let changed = now.kind != then.kind || now.hash != then.hash;
         (changed && now.mtime_ns <= looked_ns).then(|| {
@@ -133,6 +143,25 @@ mod tests {
         assert_eq!(judged(changed, true).judgement, Judgement::Fail);
         let same = home([file("a", "1"), file("b", "2")]).look();
         assert_eq!(judged(same, false).judgement, Judgement::Fail);
+    }
+
+    #[test]
+    fn passes_a_file_that_a_stop_removed_before_it_was_cut_off() {
+        let before = home([file("pid", "1"), file("b", "2")]).look();
+        let judged = |found: Snapshot| {
+            let history = history()
+                .task_done()
+                .look(Moment::Before(1), before.clone())
+                .stopping()
+                .restart()
+                .look(Moment::Found(1), found)
+                .marks(true, &[], false)
+                .done();
+            judge(&history).judgement
+        };
+        assert_eq!(judged(home([file("b", "2")]).look()), Judgement::Pass);
+        let changed = home([file("b", "other")]).look();
+        assert_eq!(judged(changed), Judgement::Fail);
     }
 
     #[test]
