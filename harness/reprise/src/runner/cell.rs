@@ -252,7 +252,7 @@ async fn walk(
     let prompt = if conditions.without_prompt {
         String::new()
     } else {
-        super::drive::task_text(&book)
+        super::words::task_text(&book)
     };
     let url = format!("http://{}/", workspace.gateway_address());
     let driver = match &ready.module {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reprise_engine::Exec;
 use reprise_model::{Mark, Observation, Outcome};
 
-use super::drive::{answered, asked, failed};
+use super::answers::{answered, asked, failed};
 use crate::record::Recorder;
 use crate::scenario::Placeholders;
 use crate::workspace::{Workspace, WorkspaceError};

@@ -6,11 +6,12 @@ use std::time::Duration;
 use reprise_engine::Exec;
 use reprise_model::{Mark, NonceBook, Outcome, Place, Subject};
 use serde_json::Value;
-use tokio::time::Instant;
 
+use super::answers::{answered, asked, failed, send};
 use super::command::{Saying, Told, run};
 use super::hold::{self, Held};
 use super::settings::{directory, environment, placeholders};
+use super::words::{aside_text, follow_up_text, task_text};
 use super::{Limits, settle};
 use crate::agent::Installed;
 use crate::module::{Rendered, Renderer, Transition};
@@ -19,35 +20,7 @@ use crate::scenario::{
     AgentProfile, Conditions, ExpandError, ModuleProfile, NativeCommands, Placeholders,
     RestartKind, TaskChannel,
 };
-use crate::workspace::{
-    AgentApi, AgentApiError, Begun, HOME, StartPlan, Starting, Workspace, WorkspaceError,
-};
-
-/// How often AgentAPI is asked for its status.
-pub(super) const POLL: Duration = Duration::from_millis(200);
-
-/// The task's text: it holds the prompt's nonce, asks for one tool call, and says nothing of any answer.
-pub(super) fn task_text(book: &NonceBook) -> String {
-    format!(
-        "Run one shell command of your choice in this directory and report when it is done. The reference of this task is {}.",
-        book.nonce(Mark::Prompt)
-    )
-}
-
-fn follow_up_text(book: &NonceBook, turn: u32) -> String {
-    format!(
-        "Please go on. The reference of this message is {}.",
-        book.nonce(Mark::FollowUp { turn })
-    )
-}
-
-/// What the user says in another session than the task's.
-fn aside_text(book: &NonceBook) -> String {
-    format!(
-        "Say good day. The reference of this message is {}.",
-        book.nonce(Mark::Aside)
-    )
-}
+use crate::workspace::{AgentApi, Begun, HOME, StartPlan, Starting, Workspace, WorkspaceError};
 
 /// What a workspace is called, and its owner, until they are renamed.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -78,12 +51,6 @@ struct OfModule {
     rendered: Option<Rendered>,
     state_file: Option<String>,
     pid_file: Option<String>,
-}
-
-pub(super) fn failed(reason: impl Into<String>) -> Outcome {
-    Outcome::Failed {
-        reason: reason.into(),
-    }
 }
 
 impl Driver {
@@ -334,7 +301,7 @@ impl Driver {
         })
     }
 
-    /// A follow-up. `first` is whether nothing was said before it.
+    /// A follow-up.
     pub(super) async fn follow_up(
         &self,
         workspace: &Workspace,
@@ -464,57 +431,5 @@ impl Driver {
     pub(super) async fn messages(&self, workspace: &Workspace) -> Option<Value> {
         let module = self.module.as_ref()?;
         module.api.messages(workspace).await.ok()
-    }
-}
-
-/// Sends a message. AgentAPI refuses while its agent is at work, and may do so once more just after it called it stable.
-async fn send(
-    api: AgentApi,
-    workspace: &Workspace,
-    message: &str,
-    limit: Duration,
-) -> Result<Result<(), String>, WorkspaceError> {
-    let deadline = Instant::now() + limit;
-    loop {
-        match api.send(workspace, message).await {
-            Ok(()) => return Ok(Ok(())),
-            Err(AgentApiError::Workspace(error)) => return Err(error),
-            // It may have reached the agent: once more could be twice.
-            Err(error @ AgentApiError::Silent { .. }) => return Ok(Err(error.to_string())),
-            Err(error) if Instant::now() >= deadline => return Ok(Err(error.to_string())),
-            Err(_) => tokio::time::sleep(POLL).await,
-        }
-    }
-}
-
-/// Waits until the agent has taken a reply that holds one of `marks`.
-pub(super) async fn answered(workspace: &Workspace, marks: &[Mark], limit: Duration) -> bool {
-    let wire = workspace.gateway().wire();
-    let holds = || {
-        wire.any(|exchange| {
-            exchange.answered()
-                && exchange
-                    .reply
-                    .as_ref()
-                    .is_some_and(|reply| reply.marks.iter().any(|mark| marks.contains(mark)))
-        })
-    };
-    let mut changes = wire.changes();
-    tokio::time::timeout(limit, changes.wait_for(|_| holds()))
-        .await
-        .is_ok()
-}
-
-/// What reached the gateway so far, for a message about what did not.
-pub(super) fn asked(workspace: &Workspace) -> String {
-    let exchanges = workspace.gateway().wire().exchanges();
-    match exchanges.last() {
-        None => "it asked its model nothing at all".to_owned(),
-        Some(last) => format!(
-            "it sent {} request(s), the last was {} {}",
-            exchanges.len(),
-            last.request.method,
-            last.request.path
-        ),
     }
 }

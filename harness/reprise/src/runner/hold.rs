@@ -5,7 +5,7 @@ use reprise_model::{Class, HoldPoint, Outcome};
 use tokio::time::Instant;
 
 use super::Limits;
-use super::drive::{POLL, asked, failed};
+use super::answers::{POLL, asked, failed};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// A turn that is to be held.

@@ -1,6 +1,7 @@
 //! Walks scenarios and records what happens. It judges nothing and names no reporter: whoever watches is called with
 //! [`Event`]s.
 
+mod answers;
 mod cell;
 mod command;
 mod drive;
@@ -8,9 +9,11 @@ mod hold;
 mod limits;
 mod meddle;
 mod plan;
+mod restart;
 mod settings;
 mod settle;
 mod walk;
+mod words;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use reprise_model::{Observation, Outcome};
 use tokio::time::Instant;
 
 use super::Limits;
-use super::drive::{POLL, failed};
+use super::answers::{POLL, failed};
 use crate::record::Recorder;
 use crate::workspace::{AgentApi, AgentApiError, Status, Workspace, WorkspaceError};
 

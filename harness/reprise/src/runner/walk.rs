@@ -9,7 +9,6 @@ use reprise_model::{
     Act, Cause, Cell, Damage, DamageKind, Event, HoldPoint, Moment, NonceBook, Observation,
     Outcome, WorkspaceId,
 };
-use serde::Deserialize;
 use thiserror::Error;
 
 use super::drive::Driver;
@@ -17,7 +16,7 @@ use super::{Limits, Watcher};
 use crate::agent::Installed;
 use crate::module::Transition;
 use crate::record::{RecordError, Recorder};
-use crate::scenario::{RestartKind, Scenario, StartStage, StepFile};
+use crate::scenario::{Scenario, StartStage, StepFile};
 use crate::workspace::{Begun, Ending, HOME, Workspace, WorkspaceError};
 
 /// Why a walk did not come to its end.
@@ -38,14 +37,6 @@ impl Halt {
     pub(super) fn cancelled(reason: impl Into<String>) -> Self {
         Self::Cancelled(reason.into())
     }
-}
-
-/// The mark that a start leaves in the workspace.
-#[derive(Deserialize)]
-struct Found {
-    home: bool,
-    outside: Vec<String>,
-    process: bool,
 }
 
 /// The walk of one cell.
@@ -85,48 +76,11 @@ pub(super) struct Walker<'a> {
 
 /// What is unlike an ordinary start.
 #[derive(Default)]
-struct Unlike {
-    claimed_paths_only: bool,
-    damage: Option<DamageKind>,
-    written: BTreeMap<String, String>,
-    only_begun: bool,
-}
-
-/// What a restart records, and how it ends the workspace.
-fn ending(kind: RestartKind) -> (Act, Ending) {
-    let stop = |by| Act::Stop { by };
-    let kill = |by| Act::Kill { by };
-    match kind {
-        RestartKind::Stop
-        | RestartKind::ClaimedPathsOnly
-        | RestartKind::Reattach
-        | RestartKind::SessionGone
-        | RestartKind::SessionEmpty
-        | RestartKind::SessionTruncated
-        | RestartKind::SessionCorrupt
-        | RestartKind::TmpTaken
-        | RestartKind::ForeignHome
-        | RestartKind::StateCorrupt
-        | RestartKind::StateNewer
-        | RestartKind::Renamed
-        | RestartKind::AtOnce => (stop(None), Ending::Stop),
-        RestartKind::PowerLoss => (kill(Some(Cause::PowerLoss)), Ending::PowerLoss),
-        RestartKind::Drain => (stop(Some(Cause::Drain)), Ending::Drain),
-        RestartKind::ShortGrace => (stop(Some(Cause::ShortGrace)), Ending::ShortGrace),
-        RestartKind::Kill | RestartKind::StalePid => (kill(None), Ending::Kill),
-        RestartKind::KillContainer => (kill(Some(Cause::ContainerKilled)), Ending::KillContainer),
-        RestartKind::OutOfMemory => (kill(Some(Cause::OutOfMemory)), Ending::OutOfMemory),
-    }
-}
-
-fn damage(kind: RestartKind) -> Option<DamageKind> {
-    match kind {
-        RestartKind::SessionGone => Some(DamageKind::Gone),
-        RestartKind::SessionEmpty => Some(DamageKind::Empty),
-        RestartKind::SessionTruncated => Some(DamageKind::Truncated),
-        RestartKind::SessionCorrupt => Some(DamageKind::Corrupt),
-        _ => None,
-    }
+pub(super) struct Unlike {
+    pub(super) claimed_paths_only: bool,
+    pub(super) damage: Option<DamageKind>,
+    pub(super) written: BTreeMap<String, String>,
+    pub(super) only_begun: bool,
 }
 
 impl Walker<'_> {
@@ -247,7 +201,7 @@ impl Walker<'_> {
         }
     }
 
-    async fn render(&mut self, transition: Transition) -> Result<(), Halt> {
+    pub(super) async fn render(&mut self, transition: Transition) -> Result<(), Halt> {
         if !self.driver.renders() {
             return Ok(());
         }
@@ -260,7 +214,7 @@ impl Walker<'_> {
         .await
     }
 
-    async fn start(&mut self, unlike: Unlike) -> Result<(), Halt> {
+    pub(super) async fn start(&mut self, unlike: Unlike) -> Result<(), Halt> {
         self.render(Transition::Start).await?;
         let epoch = self.epoch;
         self.act(Act::Start { epoch }, async |walker| {
@@ -336,7 +290,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<(), Halt> {
+    pub(super) async fn settle(&mut self) -> Result<(), Halt> {
         let epoch = self.epoch;
         self.act(Act::Settle { epoch }, async |walker| {
             walker
@@ -347,7 +301,7 @@ impl Walker<'_> {
         .await
     }
 
-    async fn probe(&mut self, moment: Moment) -> Result<(), Halt> {
+    pub(super) async fn probe(&mut self, moment: Moment) -> Result<(), Halt> {
         let act = Act::Probe {
             snapshot: moment.to_string(),
         };
@@ -369,88 +323,6 @@ impl Walker<'_> {
                 moment: moment.to_string(),
                 messages,
             })?;
-        }
-        Ok(())
-    }
-
-    /// The mark of a start: this workspace's own, and no nonce of the wire.
-    fn mark(&self, epoch: u32) -> String {
-        format!("mark-{epoch}-{}", self.id)
-    }
-
-    async fn restart(&mut self, kind: RestartKind) -> Result<(), Halt> {
-        let epoch = self.epoch;
-        let mark = self.mark(epoch);
-        self.act(Act::PlantMarks { epoch }, async |walker| {
-            let args = ["plant-marks", mark.as_str()];
-            let _: serde_json::Value = walker.workspace.role(&args, Vec::new(), false).await?;
-            Ok(Outcome::Ok)
-        })
-        .await?;
-        self.probe(Moment::Before(epoch + 1)).await?;
-        self.look_at_processes().await?;
-        // A module writes them anew at each start.
-        self.keep_logs().await;
-        let mut unlike = Unlike {
-            claimed_paths_only: kind == RestartKind::ClaimedPathsOnly,
-            damage: damage(kind),
-            ..Unlike::default()
-        };
-        unlike.written = self.driver.written(kind);
-        if kind == RestartKind::TmpTaken {
-            unlike.written = self.files_in_tmp().await?;
-        }
-        if kind == RestartKind::ForeignHome {
-            self.give_home_away().await?;
-        }
-        self.end(kind).await?;
-        if kind == RestartKind::Renamed {
-            self.driver.rename();
-        }
-        self.epoch += 1;
-        self.start(unlike).await?;
-        self.act(Act::FindMarks { epoch: epoch + 1 }, async |walker| {
-            let args = ["find-marks", mark.as_str()];
-            let found: Found = walker.workspace.role(&args, Vec::new(), false).await?;
-            walker.recorder.observe(Observation::Marks {
-                planted: epoch,
-                home: found.home,
-                outside: found.outside,
-                process: found.process,
-            })?;
-            Ok(Outcome::Ok)
-        })
-        .await?;
-        if kind == RestartKind::AtOnce {
-            return Ok(());
-        }
-        self.settle().await?;
-        if self.looks_at_tmp {
-            self.probe(Moment::Tmp(epoch + 1)).await?;
-        }
-        self.probe(Moment::Settled(epoch + 1)).await
-    }
-
-    /// Ends the workspace.
-    async fn end(&mut self, kind: RestartKind) -> Result<(), Halt> {
-        let next = self.epoch + 1;
-        let (act, ending) = ending(kind);
-        let by_itself = matches!(act, Act::Stop { .. }) && kind != RestartKind::ShortGrace;
-        self.act(act, async |walker| {
-            let ended = walker.workspace.end(ending, next).await?;
-            // It has ended with its workspace.
-            walker.under_way = None;
-            Ok(if ended || !by_itself {
-                Outcome::Ok
-            } else {
-                Outcome::Failed {
-                    reason: "it did not stop within its grace and was killed".to_owned(),
-                }
-            })
-        })
-        .await?;
-        if by_itself {
-            self.render(Transition::Stop).await?;
         }
         Ok(())
     }
