@@ -2,22 +2,18 @@
 
 mod agentapi;
 mod events;
+mod plan;
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reprise_engine::{
-    Door, Engine, EngineError, Exec, ExecOutput, InjectedFile, Labels, Mount, Progress, StartSpec,
-    Started, TOOLS_DIR, init_command,
+    Door, Engine, EngineError, Exec, ExecOutput, Labels, Progress, Started, TOOLS_DIR,
 };
 use reprise_gateway::Gateway;
-use reprise_model::{
-    Damage, InitSpec, InstanceId, Observation, Place, Script, Snapshot, WorkspaceId,
-};
+use reprise_model::{InstanceId, Observation, Snapshot, WorkspaceId};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::task::JoinHandle;
@@ -28,6 +24,9 @@ pub(crate) use reprise_engine::with_causes;
 
 pub use agentapi::{AgentApi, AgentApiError, Status};
 pub use events::{ScriptFailure, Starting};
+pub use plan::StartPlan;
+
+use plan::{Around, STOP_DEADLINE};
 
 /// Where every workspace's home is.
 pub const HOME: &str = "/home/coder";
@@ -38,14 +37,8 @@ pub const NPM_DIR: &str = "/run/reprise/node_modules";
 /// Where distributions of Python's package index are shown in a workspace.
 pub const PYPI_DIR: &str = "/run/reprise/python";
 
-/// Seconds all stop scripts together may take.
-const STOP_DEADLINE: u64 = 60;
-
 /// The grace of a stop that shall end too early.
 const SHORT_GRACE: Duration = Duration::from_secs(2);
-
-/// A stop script that takes longer than that.
-const SLOW_STOP: &str = "sleep 30";
 
 /// How long a workspace may take to stop before it is killed: the stop scripts' time and a little.
 const GRACE: Duration = Duration::from_secs(STOP_DEADLINE + 15);
@@ -94,45 +87,6 @@ fn open(gateway: &mut Gateway, workspace: WorkspaceId, door: Door) -> Result<(),
         Door::Unix(listener) => gateway.serve_unix(listener),
     }
     .map_err(WorkspaceError::Gateway)
-}
-
-/// What a start needs beside the workspace's own.
-#[derive(Debug, Clone, Default)]
-pub struct StartPlan {
-    /// The module's scripts; none at the native layer.
-    pub scripts: Vec<Script>,
-    /// The environment of every process.
-    pub env: BTreeMap<String, String>,
-    /// The agent's directory.
-    pub directory: Option<String>,
-    /// Programs, by what they are called on PATH.
-    pub programs: BTreeMap<String, PathBuf>,
-    /// Command lines, by what they are called on PATH.
-    pub commands: BTreeMap<String, Vec<String>>,
-    /// Directories of this machine, by where they are shown.
-    pub directories: BTreeMap<PathBuf, PathBuf>,
-    /// Files below the home, written before the first start's first script.
-    pub files: BTreeMap<String, String>,
-    /// What of the home is left for this start, if not all of it.
-    pub keep_only: Option<Vec<String>>,
-    /// What befell the home before this start.
-    pub damage: Option<Damage>,
-    /// Files that somebody has written before this start.
-    pub written: BTreeMap<String, String>,
-    /// Directories and links that are to be there.
-    pub places: Vec<Place>,
-    /// Files below the home whose writing is of interest while the workspace stops.
-    pub watch: Vec<String>,
-    /// Programs of the image that are to be hidden.
-    pub without: Vec<String>,
-    /// Whether it is enough that a start script has begun.
-    pub only_begun: bool,
-    /// Whether an engine that can may start its processes again by itself.
-    pub in_place: bool,
-    /// Whether each start bears the same name, where the engine gives names.
-    pub same_name: bool,
-    /// Whether a stop shall take longer than a short grace.
-    pub slow_stop: bool,
 }
 
 /// How a workspace ends.
@@ -263,86 +217,14 @@ impl Workspace {
             .set_epoch(epoch)
             .await
             .map_err(WorkspaceError::Gateway)?;
-        let path =
-            format!("{TOOLS_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-        let mut env = BTreeMap::from([
-            ("HOME".to_owned(), HOME.to_owned()),
-            ("LANG".to_owned(), "C.UTF-8".to_owned()),
-            ("LOGNAME".to_owned(), reprise_engine::USER.to_owned()),
-            ("PATH".to_owned(), path),
-            ("SHELL".to_owned(), "/bin/bash".to_owned()),
-            ("TERM".to_owned(), "xterm-256color".to_owned()),
-            ("USER".to_owned(), reprise_engine::USER.to_owned()),
-        ]);
-        env.extend(plan.env);
-        let mut scripts = plan.scripts;
-        if plan.slow_stop {
-            scripts.push(Script {
-                display_name: "a slow stop".to_owned(),
-                script: SLOW_STOP.to_owned(),
-                run_on_start: false,
-                run_on_stop: true,
-                timeout: 0,
-                log_path: None,
-            });
-        }
-        let init = InitSpec {
-            scripts,
-            env: env.clone(),
-            home: HOME.to_owned(),
-            directory: plan.directory.unwrap_or_else(|| HOME.to_owned()),
-            stop_deadline: STOP_DEADLINE,
-            probe_home: true,
-            // A home that lost all but a few paths is new again for the rest.
-            files: (epoch == 0 || plan.keep_only.is_some()).then_some(plan.files),
-            keep_only: plan.keep_only,
-            damage: plan.damage,
-            written: plan.written,
-            places: plan.places,
-            watch: plan.watch,
-        };
-        let mut commands = Vec::new();
-        for (name, command) in &plan.commands {
-            commands.push((name.clone(), self.command(name, command)?));
-        }
-        let mut mounts: Vec<Mount> = ["reprise", "coder"]
-            .into_iter()
-            .map(|name| (name.to_owned(), self.program.clone()))
-            .chain(plan.programs)
-            .chain(commands)
-            .map(|(name, source)| Mount {
-                source,
-                target: PathBuf::from(TOOLS_DIR).join(name),
-            })
-            .collect();
-        mounts.extend(
-            plan.directories
-                .into_iter()
-                .map(|(target, source)| Mount { source, target }),
-        );
-        if !plan.without.is_empty() {
-            let nothing = self.empty_file()?;
-            mounts.extend(plan.without.iter().map(|program| Mount {
-                source: nothing.clone(),
-                target: Path::new("/usr/bin").join(program),
-            }));
-        }
-        mounts.sort_by(|one, other| one.target.cmp(&other.target));
-        let spec = StartSpec {
-            labels: self.labels.clone(),
-            hostname: "workspace".to_owned(),
+        let spec = plan.spec(&Around {
+            epoch,
+            labels: &self.labels,
             gateway: self.address,
-            home: HOME.into(),
-            init: init_command(),
-            env: env.clone(),
-            mounts,
-            files: vec![InjectedFile {
-                name: "spec.json".to_owned(),
-                content: serde_json::to_string(&init).expect("a spec is JSON"),
-            }],
-            in_place: plan.in_place,
-            same_name: plan.same_name,
-        };
+            program: &self.program,
+            record: self.recorder.dir(),
+        })?;
+        let (env, only_begun) = (spec.env.clone(), plan.only_begun);
         let engine = Arc::clone(&self.engine);
         let again = self.coming_again.take();
         let starting = self.starting.insert(tokio::spawn(async move {
@@ -362,39 +244,13 @@ impl Workspace {
             open(&mut self.gateway, self.labels.workspace, door)?;
         }
         let mut events = events::Events::follow(started.lines, epoch, Arc::clone(&self.recorder));
-        let starting = events.start_finished(plan.only_begun, limit).await;
+        let starting = events.start_finished(only_begun, limit).await;
         self.running = Some(Running {
             instance: started.instance,
             events,
             env,
         });
         Ok(starting)
-    }
-
-    /// A file that is no program: what is shown in the place of one that shall not be there.
-    fn empty_file(&self) -> Result<PathBuf, WorkspaceError> {
-        let file = self.recorder.dir().join("nothing");
-        fs::write(&file, "").map_err(|source| WorkspaceError::Command {
-            path: file.clone(),
-            source,
-        })?;
-        Ok(file)
-    }
-
-    /// Writes a script that becomes a command line; it stays with the record, which so tells what was started.
-    fn command(&self, name: &str, command: &[String]) -> Result<PathBuf, WorkspaceError> {
-        let dir = self.recorder.dir().join("commands");
-        let file = dir.join(name);
-        let write = || {
-            fs::create_dir_all(&dir)?;
-            fs::write(&file, crate::agent::script(command))?;
-            fs::set_permissions(&file, Permissions::from_mode(0o755))
-        };
-        write().map_err(|source| WorkspaceError::Command {
-            path: file.clone(),
-            source,
-        })?;
-        Ok(file)
     }
 
     /// Runs a command in the workspace, with the workspace's environment.
