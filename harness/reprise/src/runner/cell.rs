@@ -347,7 +347,7 @@ async fn walk(
             run.limits.cell.as_secs()
         ))),
     };
-    walker.keep_logs().await;
+    walker.keep_logs(walker.chat().await).await;
     if !run.keep {
         walker.delete().await?;
         // Terraform's state is no evidence, and holds the agent's token.

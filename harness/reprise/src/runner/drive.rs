@@ -46,11 +46,9 @@ pub(super) struct Driver {
 /// What is the module layer's.
 struct OfModule {
     api: AgentApi,
-    task: TaskChannel,
+    profile: ModuleProfile,
     renderer: Box<Renderer>,
     rendered: Option<Rendered>,
-    state_file: Option<String>,
-    pid_file: Option<String>,
 }
 
 impl Driver {
@@ -110,11 +108,9 @@ impl Driver {
             files: module.files.clone(),
             module: Some(OfModule {
                 api: AgentApi { port: module.port },
-                task: module.task.clone(),
+                profile: module.clone(),
                 renderer: Box::new(renderer),
                 rendered: None,
-                state_file: module.state_file.clone(),
-                pid_file: module.pid_file.clone(),
             }),
             ..alone
         }
@@ -125,17 +121,14 @@ impl Driver {
         let Some(module) = &self.module else {
             return BTreeMap::new();
         };
-        let (path, content) = match kind {
-            // PID 1 is always somebody else.
-            RestartKind::StalePid => (&module.pid_file, "1\n"),
-            RestartKind::StateCorrupt => (&module.state_file, "{\"version\": 1, \"mess"),
-            RestartKind::StateNewer => {
-                (&module.state_file, "{\"version\": 99, \"messages\": []}\n")
-            }
-            _ => return BTreeMap::new(),
-        };
-        path.iter()
-            .map(|path| (path.clone(), content.to_owned()))
+        kind.overwritten()
+            .and_then(|(file, content)| {
+                Some((
+                    module.profile.agentapi_file(file)?.to_owned(),
+                    content.to_owned(),
+                ))
+            })
+            .into_iter()
             .collect()
     }
 
@@ -184,7 +177,7 @@ impl Driver {
         };
         plan.places.extend(self.place.clone());
         if let Some(module) = &self.module {
-            plan.watch.extend(module.state_file.clone());
+            plan.watch.extend(module.profile.state_file.clone());
             if let Some(rendered) = &module.rendered {
                 env.extend(rendered.env.clone());
                 env.insert("CODER_AGENT_TOKEN".to_owned(), rendered.token.clone());
@@ -203,7 +196,7 @@ impl Driver {
             ] {
                 env.insert(name.to_owned(), value);
             }
-            if let TaskChannel::Env(name) = &module.task
+            if let TaskChannel::Env(name) = &module.profile.task
                 && !self.without_prompt
             {
                 env.insert(name.clone(), task_text(book));

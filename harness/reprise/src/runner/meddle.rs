@@ -17,16 +17,20 @@ impl Walker<'_> {
         let act = Act::BreakModel {
             turns: failures.len(),
         };
+        let faults = failures.iter().map(|failure| match failure {
+            ModelFailure::RateLimited => ModelFault::Status(429),
+            ModelFailure::ServerError => ModelFault::Status(500),
+            ModelFailure::BrokenStream => ModelFault::BrokenStream,
+        });
+        self.break_turns(act, faults.collect()).await
+    }
+
+    /// Has the model do this in the agent's next turns.
+    async fn break_turns(&mut self, act: Act, faults: Vec<ModelFault>) -> Result<(), Halt> {
         self.act(act, async |walker| {
-            let faults = failures.iter().map(|failure| match failure {
-                ModelFailure::RateLimited => ModelFault::Status(429),
-                ModelFailure::ServerError => ModelFault::Status(500),
-                ModelFailure::BrokenStream => ModelFault::BrokenStream,
-            });
-            walker
-                .workspace
-                .gateway()
-                .break_turns(faults.collect())
+            let gateway = walker.workspace.gateway();
+            gateway
+                .break_turns(faults)
                 .await
                 .map_err(WorkspaceError::Gateway)?;
             Ok(Outcome::Ok)
@@ -36,16 +40,8 @@ impl Walker<'_> {
 
     pub(super) async fn hold_model(&mut self, at: HoldPoint) -> Result<(), Halt> {
         self.held = Some(at);
-        self.act(Act::HoldModel { at }, async |walker| {
-            walker
-                .workspace
-                .gateway()
-                .break_turns(vec![ModelFault::Hold(at)])
-                .await
-                .map_err(WorkspaceError::Gateway)?;
-            Ok(Outcome::Ok)
-        })
-        .await
+        self.break_turns(Act::HoldModel { at }, vec![ModelFault::Hold(at)])
+            .await
     }
 
     /// Begins a turn that the model holds.
@@ -155,19 +151,12 @@ impl Walker<'_> {
     /// The files that scripts left in `/tmp` under names of their own choosing, as somebody else would have written them.
     pub(super) async fn files_in_tmp(&mut self) -> Result<BTreeMap<String, String>, Halt> {
         const ANOTHERS: &str = "#!/bin/sh\n# Another module's file.\n";
-        let moment = Moment::Tmp(self.epoch);
         let mut files = BTreeMap::new();
-        let act = Act::Probe {
-            snapshot: moment.to_string(),
-        };
-        self.act(act, async |walker| {
-            let snapshot = walker.workspace.probe("/tmp").await?;
+        self.probe(Moment::Tmp(self.epoch), |snapshot| {
             files.extend(
-                reprise_check::fixed_names(&snapshot)
+                reprise_check::fixed_names(snapshot)
                     .map(|path| (format!("/tmp/{path}"), ANOTHERS.to_owned())),
             );
-            walker.recorder.snapshot(moment, snapshot)?;
-            Ok(Outcome::Ok)
         })
         .await?;
         Ok(files)

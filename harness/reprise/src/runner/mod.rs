@@ -26,7 +26,7 @@ use reprise_model::{Cell, CellResult, Event, Layer, NotMeasured, RunId, Subject}
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Installed};
-use crate::scenario::{AgentProfile, RestartKind, Scenario};
+use crate::scenario::{AgentProfile, AgentapiFile, ModuleProfile, Scenario};
 use crate::tools::Tools;
 use crate::workspace::with_causes;
 
@@ -81,32 +81,10 @@ impl Wanted {
                 self.profile.name
             ));
         }
-        let files = self
-            .profile
-            .module
-            .as_ref()
-            .map(|module| (module.state_file.is_some(), module.pid_file.is_some()));
-        let needs = [
-            (
-                RestartKind::StalePid,
-                "process id",
-                files.is_some_and(|files| files.1),
-            ),
-            (
-                RestartKind::StateCorrupt,
-                "conversation",
-                files.is_some_and(|files| files.0),
-            ),
-            (
-                RestartKind::StateNewer,
-                "conversation",
-                files.is_some_and(|files| files.0),
-            ),
-        ];
-        let lacking = needs
-            .iter()
-            .find(|(kind, _, known)| self.scenario.restarts_by(*kind) && !known);
-        if let Some((_, what, _)) = lacking {
+        if self.layer == Layer::Module
+            && let Some(module) = &self.profile.module
+            && let Some(what) = self.unknown_file(module)
+        {
             return Some(format!(
                 "the profile of {} does not say where its module keeps AgentAPI's {what}",
                 self.profile.name
@@ -123,6 +101,19 @@ impl Wanted {
             ));
         }
         None
+    }
+
+    /// What of AgentAPI's is overwritten between two starts, and in a place that nobody names.
+    fn unknown_file(&self, module: &ModuleProfile) -> Option<&'static str> {
+        let mut overwritten = self
+            .scenario
+            .restarts()
+            .filter_map(|kind| kind.overwritten());
+        let (unknown, _) = overwritten.find(|(file, _)| module.agentapi_file(*file).is_none())?;
+        Some(match unknown {
+            AgentapiFile::State => "conversation",
+            AgentapiFile::Pid => "process id",
+        })
     }
 }
 

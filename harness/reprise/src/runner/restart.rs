@@ -1,6 +1,6 @@
 //! How a workspace is ended and started again, with a look at it before and after.
 
-use reprise_model::{Act, Cause, DamageKind, Moment, Observation, Outcome};
+use reprise_model::{Act, Cause, Moment, Observation, Outcome};
 use serde::Deserialize;
 
 use super::walk::{Halt, Unlike, Walker};
@@ -43,16 +43,6 @@ fn ending(kind: RestartKind) -> (Act, Ending) {
     }
 }
 
-fn damage(kind: RestartKind) -> Option<DamageKind> {
-    match kind {
-        RestartKind::SessionGone => Some(DamageKind::Gone),
-        RestartKind::SessionEmpty => Some(DamageKind::Empty),
-        RestartKind::SessionTruncated => Some(DamageKind::Truncated),
-        RestartKind::SessionCorrupt => Some(DamageKind::Corrupt),
-        _ => None,
-    }
-}
-
 impl Walker<'_> {
     /// The mark of a start: this workspace's own, and no nonce of the wire.
     fn mark(&self, epoch: u32) -> String {
@@ -68,13 +58,14 @@ impl Walker<'_> {
             Ok(Outcome::Ok)
         })
         .await?;
-        self.probe(Moment::Before(epoch + 1)).await?;
+        self.probe(Moment::Before(epoch + 1), |_| ()).await?;
+        let chat = self.look_at_chat(Moment::Before(epoch + 1)).await?;
         self.look_at_processes().await?;
         // A module writes them anew at each start.
-        self.keep_logs().await;
+        self.keep_logs(chat).await;
         let mut unlike = Unlike {
             claimed_paths_only: kind == RestartKind::ClaimedPathsOnly,
-            damage: damage(kind),
+            damage: kind.damage(),
             ..Unlike::default()
         };
         unlike.written = self.driver.written(kind);
@@ -107,9 +98,11 @@ impl Walker<'_> {
         }
         self.settle().await?;
         if self.looks_at_tmp {
-            self.probe(Moment::Tmp(epoch + 1)).await?;
+            self.probe(Moment::Tmp(epoch + 1), |_| ()).await?;
         }
-        self.probe(Moment::Settled(epoch + 1)).await
+        self.probe(Moment::Settled(epoch + 1), |_| ()).await?;
+        self.look_at_chat(Moment::Settled(epoch + 1)).await?;
+        Ok(())
     }
 
     /// Ends the workspace.

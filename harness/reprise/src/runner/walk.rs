@@ -7,8 +7,9 @@ use std::time::Instant;
 use reprise_engine::Exec;
 use reprise_model::{
     Act, Cause, Cell, Damage, DamageKind, Event, HoldPoint, Moment, NonceBook, Observation,
-    Outcome, WorkspaceId,
+    Outcome, Snapshot, WorkspaceId,
 };
+use serde_json::Value;
 use thiserror::Error;
 
 use super::drive::Driver;
@@ -99,7 +100,7 @@ impl Walker<'_> {
                 }
                 StepFile::Task => self.task().await?,
                 StepFile::Restart(kind) => self.restart(*kind).await?,
-                StepFile::FollowUp => self.follow_up().await?,
+                StepFile::FollowUp => self.follow_up(|turn| Act::FollowUp { turn }).await?,
                 StepFile::ModelFails(failures) => self.break_model(failures).await?,
                 StepFile::RestartNodeAgent => {
                     self.act(Act::RestartNodeAgent, async |walker| {
@@ -125,10 +126,12 @@ impl Walker<'_> {
                 StepFile::CutStart(stage) => self.cut_start(*stage).await?,
                 StepFile::OpenOtherSession => self.other_session().await?,
                 StepFile::SnapshotsFail(by) => self.break_snapshots(*by).await?,
-                StepFile::TryFollowUp => match self.follow_up_as(true).await {
-                    Err(Halt::Stopped(_)) | Ok(()) => {}
-                    Err(halt) => return Err(halt),
-                },
+                StepFile::TryFollowUp => {
+                    match self.follow_up(|turn| Act::TryFollowUp { turn }).await {
+                        Err(Halt::Stopped(_)) | Ok(()) => {}
+                        Err(halt) => return Err(halt),
+                    }
+                }
                 StepFile::FreezeAgentapi => self.freeze().await?,
                 StepFile::SearchHome => self.search_home().await?,
                 StepFile::FillDisk => self.ballast(Act::FillDisk, &["fill-disk", HOME]).await?,
@@ -246,12 +249,11 @@ impl Walker<'_> {
             plan.in_place = walker.in_place;
             plan.same_name = walker.same_name;
             plan.slow_stop = walker.slow_stop;
-            let plan_only_begun = plan.only_begun;
             let starting = walker
                 .workspace
                 .start(epoch, plan, walker.limits.start)
                 .await?;
-            if plan_only_begun {
+            if unlike.only_begun {
                 return Ok(Outcome::Ok);
             }
             for program in &walker.without {
@@ -301,7 +303,12 @@ impl Walker<'_> {
         .await
     }
 
-    pub(super) async fn probe(&mut self, moment: Moment) -> Result<(), Halt> {
+    /// Records what lies in the home, or in `/tmp`; `look` sees it first.
+    pub(super) async fn probe(
+        &mut self,
+        moment: Moment,
+        look: impl FnOnce(&Snapshot),
+    ) -> Result<(), Halt> {
         let act = Act::Probe {
             snapshot: moment.to_string(),
         };
@@ -311,35 +318,37 @@ impl Walker<'_> {
                 _ => HOME,
             };
             let snapshot = walker.workspace.probe(dir).await?;
+            look(&snapshot);
             walker.recorder.snapshot(moment, snapshot)?;
             Ok(Outcome::Ok)
         })
-        .await?;
-        if let Some(messages) = self.driver.messages(&self.workspace).await
-            && let Ok(messages) =
-                reprise_gateway::shown(messages.to_string().as_bytes(), &self.book)
+        .await
+    }
+
+    /// Records what the UI shows, and gives it back; nothing, where there is no UI.
+    pub(super) async fn look_at_chat(&mut self, moment: Moment) -> Result<Option<Value>, Halt> {
+        let chat = self.chat().await;
+        if let Some(chat) = &chat
+            && let Ok(messages) = reprise_gateway::shown(chat.to_string().as_bytes(), &self.book)
         {
             self.recorder.observe(Observation::Shown {
                 moment: moment.to_string(),
                 messages,
             })?;
         }
-        Ok(())
+        Ok(chat)
     }
 
-    async fn follow_up(&mut self) -> Result<(), Halt> {
-        self.follow_up_as(false).await
+    /// What the UI shows.
+    pub(super) async fn chat(&self) -> Option<Value> {
+        self.driver.messages(&self.workspace).await
     }
 
-    async fn follow_up_as(&mut self, may_fail: bool) -> Result<(), Halt> {
+    async fn follow_up(&mut self, act: impl FnOnce(u32) -> Act) -> Result<(), Halt> {
         self.turn += 1;
         let turn = self.turn;
         let epoch = self.epoch;
-        let step = match may_fail {
-            true => Act::TryFollowUp { turn },
-            false => Act::FollowUp { turn },
-        };
-        self.act(step, async |walker| {
+        self.act(act(turn), async |walker| {
             walker
                 .driver
                 .follow_up(
@@ -355,9 +364,13 @@ impl Walker<'_> {
         self.settle().await
     }
 
-    /// Keeps what the agent and its module wrote to logs in the home, and what the UI shows. A workspace that has ended has
+    /// Keeps what the agent and its module wrote to logs in the home, and what the UI showed. A workspace that has ended has
     /// nothing more to say, and nothing here may hide what happened before.
-    pub(super) async fn keep_logs(&self) {
+    pub(super) async fn keep_logs(&self, chat: Option<Value>) {
+        if let Some(chat) = chat {
+            let name = format!("{}-agentapi-messages.json", self.epoch);
+            let _ = self.recorder.log(&name, &chat.to_string());
+        }
         for path in &self.logs {
             let Ok(output) = self.workspace.exec(Exec::new(["cat", path.as_str()])).await else {
                 return;
@@ -373,12 +386,6 @@ impl Walker<'_> {
             for line in String::from_utf8_lossy(&output.stdout).lines() {
                 let _ = self.recorder.log(&name, line);
             }
-        }
-        if let Some(messages) = self.driver.messages(&self.workspace).await {
-            let _ = self.recorder.log(
-                &format!("{}-agentapi-messages.json", self.epoch),
-                &messages.to_string(),
-            );
         }
     }
 

@@ -4,6 +4,7 @@ mod catalogue;
 mod expand;
 mod file;
 mod profile;
+mod restarts;
 mod steps;
 
 pub use catalogue::{Catalogue, CatalogueError};
@@ -14,6 +15,5 @@ pub use profile::{
     AgentProfile, Install, ModuleProfile, NativeCommands, Note, Package, Packages, Registry,
     ShownBy, TaskChannel, Vendor,
 };
-pub use steps::{
-    Conditions, ModelFailure, Repeat, RestartKind, Scenario, StartStage, StepFile, Suite,
-};
+pub use restarts::{AgentapiFile, RestartKind};
+pub use steps::{Conditions, ModelFailure, Repeat, Scenario, StartStage, StepFile, Suite};

@@ -10,6 +10,7 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::AgentapiFile;
 use super::expand::Placeholders;
 use super::file::{Document, FileError};
 
@@ -188,6 +189,17 @@ pub struct ModuleProfile {
     /// Where AgentAPI's process id is kept, below the home.
     #[serde(default)]
     pub pid_file: Option<String>,
+}
+
+impl ModuleProfile {
+    /// Where a file of AgentAPI's is, below the home.
+    #[must_use]
+    pub fn agentapi_file(&self, file: AgentapiFile) -> Option<&str> {
+        match file {
+            AgentapiFile::State => self.state_file.as_deref(),
+            AgentapiFile::Pid => self.pid_file.as_deref(),
+        }
+    }
 }
 
 fn agentapi_port() -> u16 {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::file::{Document, FileError, LIMITS, nearest};
+use super::restarts::RestartKind;
 
 /// A restart behaviour to try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -175,52 +176,6 @@ pub enum ModelFailure {
     BrokenStream,
 }
 
-/// How a workspace is ended before it is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RestartKind {
-    /// SIGTERM, stop scripts, then the end.
-    Stop,
-    /// SIGKILL.
-    Kill,
-    /// As `stop`; then only the paths come back that are claimed to hold the agent's session.
-    ClaimedPathsOnly,
-    /// The node is drained: an eviction that respects disruption budgets. Where there are no nodes, as `stop`.
-    Drain,
-    /// As `stop`, with a grace that ends before the stop scripts do.
-    ShortGrace,
-    /// As `stop`; then an instance of the same name comes back on the volume, as in a StatefulSet.
-    Reattach,
-    /// The container is killed, and started again in the same pod. Where nothing does that, as `kill`.
-    KillContainer,
-    /// The workspace takes more memory than it may have, and the kernel kills it. Where there is no limit, as `kill`.
-    OutOfMemory,
-    /// As `stop`; then the session's files are gone.
-    SessionGone,
-    /// As `stop`; then the session's files are empty.
-    SessionEmpty,
-    /// As `stop`; then the session's files have lost their second half.
-    SessionTruncated,
-    /// As `stop`; then the session's files are overwritten with noise.
-    SessionCorrupt,
-    /// As `stop`; then every file the module left in `/tmp` is somebody else's, by the same name.
-    TmpTaken,
-    /// As `kill`; then the file that holds AgentAPI's process id names a process that is another's.
-    StalePid,
-    /// As `stop`; then AgentAPI's saved conversation is no JSON.
-    StateCorrupt,
-    /// As `stop`; then AgentAPI's saved conversation is of a format that is not known yet.
-    StateNewer,
-    /// Another user comes to own the home; then as `stop`.
-    ForeignHome,
-    /// The node loses power: what had not reached the disk is gone.
-    PowerLoss,
-    /// As `stop`; then the workspace has another name, and its owner, too.
-    Renamed,
-    /// As `stop`, and the next step follows before the agent is at rest.
-    AtOnce,
-}
-
 impl Scenario {
     /// What an engine must be able to do beyond ending and starting workspaces.
     #[must_use]
@@ -238,14 +193,7 @@ impl Scenario {
     /// Whether session files are damaged in it.
     #[must_use]
     pub fn damages_sessions(&self) -> bool {
-        [
-            RestartKind::SessionGone,
-            RestartKind::SessionEmpty,
-            RestartKind::SessionTruncated,
-            RestartKind::SessionCorrupt,
-        ]
-        .into_iter()
-        .any(|kind| self.restarts_by(kind))
+        self.restarts().any(|kind| kind.damage().is_some())
     }
 
     /// Whether the home must be on a disk of its own.
@@ -267,10 +215,18 @@ impl Scenario {
         })
     }
 
+    /// How it restarts, each time.
+    pub fn restarts(&self) -> impl Iterator<Item = RestartKind> {
+        self.walked().filter_map(|step| match step {
+            StepFile::Restart(kind) => Some(*kind),
+            _ => None,
+        })
+    }
+
     /// Whether some restart is of this kind.
     #[must_use]
     pub fn restarts_by(&self, kind: RestartKind) -> bool {
-        self.walked().any(|step| *step == StepFile::Restart(kind))
+        self.restarts().any(|other| other == kind)
     }
 
     /// Reads a scenario from a file's text.
