@@ -4,25 +4,13 @@
 
 use reprise_model::{History, Mark, Outcome, Role};
 
-use crate::ground::{Finding, Restart, because, in_step, restart, was_restarted};
+use crate::ground::{Finding, because, follow_up_request, in_step, not_back, was_restarted};
 
 pub(crate) fn judge(history: &History) -> Finding {
     if let Err(finding) = was_restarted(history) {
         return finding;
     }
-    let mut evidence = Vec::new();
-    let mut unseen = None;
-    for (epoch, _) in history.restarts() {
-        match restart(history, epoch) {
-            Restart::Settled => {}
-            Restart::Refused(step, reason) => evidence.push(in_step(
-                step,
-                format!("after restart {epoch} the agent did not come back: {reason}"),
-                "an agent at rest, ready for its user",
-            )),
-            Restart::Unseen(why) => unseen = unseen.or(Some(why)),
-        }
-    }
+    let (mut evidence, mut unseen) = not_back(history);
     let mut after = Vec::new();
     for (turn, step) in history.follow_ups() {
         let epoch = history.epoch_of(step);
@@ -51,7 +39,7 @@ pub(crate) fn judge(history: &History) -> Finding {
             because(history)
         ));
     };
-    let request = crate::ground::follow_up_request(history, *epoch, *turn);
+    let request = follow_up_request(history, *epoch, *turn);
     let resent = history.main_requests(*epoch).any(|request| {
         request
             .last()

@@ -165,6 +165,24 @@ pub(crate) fn restart(history: &History, epoch: u32) -> Restart<'_> {
     Restart::Settled
 }
 
+/// What is wrong with restarts after which the agent did not come back, and why those that were not seen through were not.
+pub(crate) fn not_back(history: &History) -> (Vec<Evidence>, Option<String>) {
+    let mut evidence = Vec::new();
+    let mut unseen = None;
+    for (epoch, _) in history.restarts() {
+        match restart(history, epoch) {
+            Restart::Settled => {}
+            Restart::Refused(step, reason) => evidence.push(in_step(
+                step,
+                format!("after restart {epoch} the agent did not come back: {reason}"),
+                "an agent at rest, ready for its user",
+            )),
+            Restart::Unseen(why) => unseen = unseen.or(Some(why)),
+        }
+    }
+    (evidence, unseen)
+}
+
 /// How often the prompt stands as a user's message in the fullest request of the first start: agents may wrap
 /// it in more than one message.
 pub(crate) fn prompt_baseline(history: &History) -> usize {

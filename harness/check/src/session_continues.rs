@@ -3,32 +3,20 @@
 use reprise_model::{Evidence, History, Mark, Outcome, Request, Role};
 
 use crate::ground::{
-    FIRST_ANSWER, Finding, Restart, follow_up_request, in_short, in_step, on_disk, on_the_wire,
-    outline, restart, restarted, task_answered,
+    FIRST_ANSWER, Finding, follow_up_request, in_short, in_step, not_back, on_disk, on_the_wire,
+    outline, restarted, task_answered,
 };
 
 pub(crate) fn judge(history: &History) -> Finding {
     if let Err(finding) = restarted(history) {
         return finding;
     }
-    let mut evidence = Vec::new();
-    let mut unseen = None;
+    let (mut evidence, mut unseen) = not_back(history);
     let mut continued = 0;
     let mut turns_lost = 0;
-    for (epoch, _) in history.restarts() {
-        match restart(history, epoch) {
-            Restart::Settled => {}
-            Restart::Refused(step, reason) => evidence.push(in_step(
-                step,
-                format!("after restart {epoch} the agent did not come back: {reason}"),
-                "an agent at rest, ready for a follow-up",
-            )),
-            Restart::Unseen(why) => unseen = unseen.or(Some(why)),
-        }
-    }
     let mut replies = Vec::new();
     if task_answered(history).is_some() {
-        replies.push((FIRST_ANSWER, 0));
+        replies.push(FIRST_ANSWER);
     }
     for (turn, step) in history.follow_ups() {
         let epoch = history.epoch_of(step);
@@ -52,17 +40,14 @@ pub(crate) fn judge(history: &History) -> Finding {
             }
             continue;
         };
-        let missing = replies
-            .iter()
-            .filter(|(reply, _)| request.count(Role::Assistant, *reply) == 0)
-            .count();
-        turns_lost = turns_lost.max(missing as u64);
-        let problems = problems(request, turn, &replies);
+        let missing = missing(request, &replies);
+        turns_lost = turns_lost.max(missing.len() as u64);
+        let problems = problems(request, turn, &replies, &missing);
         if problems.is_empty() && epoch > 0 {
             continued += 1;
         }
         evidence.extend(problems);
-        replies.push((Mark::Answer { epoch, turn }, turn));
+        replies.push(Mark::Answer { epoch, turn });
     }
     if !evidence.is_empty() {
         let first = in_short(&evidence[0]);
@@ -89,17 +74,18 @@ pub(crate) fn judge(history: &History) -> Finding {
     ))
 }
 
+/// The earlier replies that a request does not carry.
+fn missing(request: &Request, replies: &[Mark]) -> Vec<Mark> {
+    let missing = |reply: &Mark| request.count(Role::Assistant, *reply) == 0;
+    replies.iter().copied().filter(missing).collect()
+}
+
 /// What is wrong with the history that a follow-up's request carries.
-fn problems(request: &Request, turn: u32, replies: &[(Mark, u32)]) -> Vec<Evidence> {
+fn problems(request: &Request, turn: u32, replies: &[Mark], missing: &[Mark]) -> Vec<Evidence> {
     let expected = "the session's history: every earlier reply as an assistant's message, in order, once, before the follow-up";
     let mut problems = Vec::new();
     let mut previous = None;
     let asked = request.place(Role::User, Mark::FollowUp { turn });
-    let missing: Vec<String> = replies
-        .iter()
-        .filter(|(reply, _)| request.count(Role::Assistant, *reply) == 0)
-        .map(|(reply, _)| reply.to_string())
-        .collect();
     if missing.len() == replies.len() && !replies.is_empty() {
         problems.push(on_the_wire(
             request,
@@ -112,6 +98,7 @@ fn problems(request: &Request, turn: u32, replies: &[(Mark, u32)]) -> Vec<Eviden
         return problems;
     }
     if !missing.is_empty() {
+        let missing: Vec<String> = missing.iter().map(Mark::to_string).collect();
         problems.push(on_the_wire(
             request,
             format!(
@@ -122,7 +109,7 @@ fn problems(request: &Request, turn: u32, replies: &[(Mark, u32)]) -> Vec<Eviden
             expected,
         ));
     }
-    for (reply, _) in replies {
+    for reply in replies {
         let Some(place) = request.place(Role::Assistant, *reply) else {
             continue;
         };

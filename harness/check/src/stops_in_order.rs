@@ -3,9 +3,7 @@
 //!
 //! The order is that of `coder/modules/agentapi` since 2.2.0: a workspace that is killed half-way has lost the least.
 
-use reprise_model::{
-    Act, AgentEvent, Class, Evidence, History, Judgement, Layer, ScriptPhase, Source, Stamp,
-};
+use reprise_model::{Act, AgentEvent, Class, Evidence, History, Layer, ScriptPhase, Source, Stamp};
 
 use crate::ground::{Finding, Restart, restart, restarted};
 
@@ -48,10 +46,7 @@ pub(crate) fn judge(history: &History) -> Finding {
     let evidence: Vec<Evidence> = stops.iter().flat_map(wrong).collect();
     match evidence.first() {
         Some(first) => Finding::fail(first.saw.clone(), evidence),
-        None => Finding {
-            judgement: Judgement::Pass,
-            ..Finding::pass(told)
-        },
+        None => Finding::pass(told),
     }
 }
 
@@ -166,6 +161,8 @@ fn wrong(stop: &Stop) -> Vec<Evidence> {
 
 #[cfg(test)]
 mod tests {
+    use reprise_model::Judgement;
+
     use super::*;
     use crate::literal::*;
 
