@@ -164,19 +164,26 @@ const LOCAL: &[&str] = &["sandbox", "docker"];
 /// What most released modules do at every restart.
 const FRESH_AND_TOLD_AGAIN: &[&str] = &["prompt_not_resent", "session_continues"];
 
+/// The reference agent alone, through what every workspace goes through, on every engine.
+const REFERENCE: Subject = Subject {
+    name: "reference_native",
+    agent: "reference",
+    layer: "native",
+    module: None,
+    released: false,
+    stand_in: false,
+    alone: false,
+    together: false,
+    engines: ALL,
+    scenarios: HEALTHY,
+};
+
 /// Everything with a table of its own: goose and the reference agent through every scenario.
 const NAMED: &[Subject] = &[
     Subject {
         name: "goose_native",
         agent: "goose",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
-        scenarios: HEALTHY,
+        ..REFERENCE
     },
     Subject {
         name: "goose_module_3_0_1",
@@ -184,10 +191,6 @@ const NAMED: &[Subject] = &[
         layer: "module",
         module: Some("coder/goose@3.0.1"),
         released: true,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
         scenarios: &[
             ("cold_start", &[]),
             ("warm_restart", FRESH_AND_TOLD_AGAIN),
@@ -195,114 +198,58 @@ const NAMED: &[Subject] = &[
             ("crash_restart", FRESH_AND_TOLD_AGAIN),
             ("sqlite_sidecars", &[]),
         ],
+        ..REFERENCE
     },
-    Subject {
-        name: "reference_native",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
-        scenarios: HEALTHY,
-    },
+    REFERENCE,
     Subject {
         name: "reference_module",
-        agent: "reference",
         layer: "module",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
-        scenarios: HEALTHY,
+        ..REFERENCE
     },
     Subject {
         name: "reference_native_disturbed",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
         scenarios: DISTURBED,
+        ..REFERENCE
     },
     Subject {
         name: "reference_native_node_agent",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
         alone: true,
-        together: false,
-        engines: ALL,
         scenarios: &[("kubelet_restarted", &[])],
+        ..REFERENCE
     },
     Subject {
         name: "reference_module_disturbed",
-        agent: "reference",
         layer: "module",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
-        engines: ALL,
         scenarios: DISTURBED,
+        ..REFERENCE
     },
     Subject {
         name: "reference_module_node_agent",
-        agent: "reference",
         layer: "module",
-        module: None,
-        released: false,
-        stand_in: false,
         alone: true,
-        together: false,
-        engines: ALL,
         scenarios: &[("kubelet_restarted", &[])],
+        ..REFERENCE
     },
     Subject {
         name: "reference_native_grown",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
-        together: false,
         engines: &["kubernetes"],
         scenarios: &[("volume_grown", &[])],
+        ..REFERENCE
     },
     Subject {
         name: "reference_native_befallen",
-        agent: "reference",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
         together: true,
         engines: LOCAL,
         scenarios: BEFALLEN,
+        ..REFERENCE
     },
     Subject {
         name: "reference_module_befallen",
-        agent: "reference",
         layer: "module",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
         together: true,
         engines: LOCAL,
         scenarios: BEFALLEN_MODULE,
+        ..REFERENCE
     },
     Subject {
         name: "goose_module_stopped",
@@ -310,9 +257,6 @@ const NAMED: &[Subject] = &[
         layer: "module",
         module: Some("coder/goose@3.0.1"),
         released: true,
-        stand_in: false,
-        alone: false,
-        together: false,
         engines: &["sandbox"],
         // It has no stop script, and does not tell AgentAPI that it runs goose.
         scenarios: &[(
@@ -323,18 +267,15 @@ const NAMED: &[Subject] = &[
                 "snapshot_posted",
             ],
         )],
+        ..REFERENCE
     },
     Subject {
         name: "goose_native_befallen",
         agent: "goose",
-        layer: "native",
-        module: None,
-        released: false,
-        stand_in: false,
-        alone: false,
         together: true,
         engines: &["sandbox"],
         scenarios: GOOSE_BEFALLEN,
+        ..REFERENCE
     },
 ];
 
@@ -397,13 +338,11 @@ pub fn subjects() -> Vec<Subject> {
                 name: String::leak(format!("{}_{layer}_{kind}", row.agent)),
                 agent: row.agent,
                 layer,
-                module: None,
                 released: layer == "module",
                 stand_in,
-                alone: false,
-                together: false,
                 engines,
                 scenarios,
+                ..REFERENCE
             });
         };
         push("stand_in", "native", true, &["sandbox"], RESUMES);

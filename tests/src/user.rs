@@ -112,6 +112,27 @@ impl Bench {
     }
 }
 
+/// What is typed to measure a cell of the reference agent's, and more.
+#[must_use]
+pub fn reference_cell<'a>(
+    engine: &'a str,
+    layer: &'a str,
+    scenario: &'a str,
+    more: &[&'a str],
+) -> Vec<&'a str> {
+    let cell = [
+        "run",
+        "reference",
+        "-e",
+        engine,
+        "-l",
+        layer,
+        "-s",
+        scenario,
+    ];
+    [&cell[..], more].concat()
+}
+
 /// What the program did.
 #[derive(Debug)]
 pub struct Ran {

@@ -10,7 +10,7 @@ use kube::{Client, Config};
 use reprise_engine::kubernetes::{Kubernetes, Place, Shape};
 use reprise_engine::{Engine, Leftover};
 use reprise_model::RunId;
-use reprise_tests::user::{Bench, usable};
+use reprise_tests::user::{Bench, reference_cell, usable};
 use reprise_tests::{kubeconfig, program};
 use serde_json::json;
 
@@ -78,18 +78,12 @@ async fn a_run_killed_at_any_moment_leaves_nothing_that_gc_does_not_find() {
         let moment = Duration::from_millis(moment);
         eprintln!("killed after {moment:?}");
         let mut child = bench
-            .command(&[
-                "run",
-                "reference",
-                "-e",
+            .command(&reference_cell(
                 "kubernetes",
-                "-l",
                 "native",
-                "-s",
                 "warm_restart",
-                "-s",
-                "node_drained",
-            ])
+                &["-s", "node_drained"],
+            ))
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -121,16 +115,7 @@ async fn a_gateway_that_dies_is_no_failure_of_the_agent() {
         return;
     }
     for layer in ["native", "module"] {
-        let args = [
-            "run",
-            "reference",
-            "-e",
-            "kubernetes",
-            "-l",
-            layer,
-            "-s",
-            "warm_restart",
-        ];
+        let args = reference_cell("kubernetes", layer, "warm_restart", &[]);
         let mut child = bench.run_until(&args, "\"act\":\"plant_marks\"");
         let gateways: Vec<Leftover> = left_by(child.id())
             .await
@@ -211,20 +196,12 @@ async fn what_the_cluster_refuses_is_said_in_its_own_words() {
             "ci/kubernetes/rbac.yaml",
         ],
     );
-    let forbidden = [
-        "run",
-        "reference",
-        "-e",
+    let forbidden = reference_cell(
         "kubernetes",
-        "-l",
         "native",
-        "-s",
         "cold_start",
-        "--namespace",
-        "default",
-        "--require",
-        "all",
-    ];
+        &["--namespace", "default", "--require", "all"],
+    );
     bench
         .run(&forbidden)
         .says(3, &["forbidden", "not measured"]);
@@ -246,25 +223,22 @@ fn who_finds_a_quota_used_up_waits_for_others_to_end() {
         return;
     }
     bench
-        .run(&[
-            "run",
-            "reference",
-            "-e",
+        .run(&reference_cell(
             "kubernetes",
-            "-l",
             "native",
-            "-s",
             "cold_start",
-            "-s",
-            "warm_restart",
-            "-s",
-            "crash_restart",
-            "--namespace",
-            "reprise-small",
-            "-j",
-            "3",
-            "--require",
-            "all",
-        ])
+            &[
+                "-s",
+                "warm_restart",
+                "-s",
+                "crash_restart",
+                "--namespace",
+                "reprise-small",
+                "-j",
+                "3",
+                "--require",
+                "all",
+            ],
+        ))
         .says(0, &["3 pass"]);
 }

@@ -7,23 +7,14 @@ use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use reprise_tests::user::{Bench, mounts, processes, usable};
+use reprise_tests::user::{Bench, mounts, processes, reference_cell, usable};
 
 fn killed_half_way(engine: &str) {
     let bench = Bench::open();
     if !usable(&bench, engine) {
         return;
     }
-    let args = [
-        "run",
-        "reference",
-        "-e",
-        engine,
-        "-l",
-        "native",
-        "-s",
-        "three_restarts",
-    ];
+    let args = reference_cell(engine, "native", "three_restarts", &[]);
     let mut child = bench.run_until(&args, "\"act\":\"plant_marks\"");
     child.kill().expect("a child can be killed");
     let status = child.wait().expect("a child can be waited for");
@@ -54,16 +45,7 @@ fn interrupted(engine: &str) {
     if !usable(&bench, engine) {
         return;
     }
-    let args = [
-        "run",
-        "reference",
-        "-e",
-        engine,
-        "-l",
-        "native",
-        "-s",
-        "three_restarts",
-    ];
+    let args = reference_cell(engine, "native", "three_restarts", &[]);
     let mut child = bench.run_until(&args, "\"act\":\"start\"");
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("process ids fit"));
     kill(pid, Signal::SIGINT).expect("it is there");
@@ -111,17 +93,12 @@ fn a_kept_workspace_is_found_by_gc() {
         return;
     }
     bench
-        .run(&[
-            "run",
-            "reference",
-            "-e",
+        .run(&reference_cell(
             "sandbox",
-            "-l",
             "native",
-            "-s",
             "cold_start",
-            "--keep",
-        ])
+            &["--keep"],
+        ))
         .says(0, &["1 pass"]);
     assert!(bench.left().contains("volume"), "{}", bench.left());
     bench.run(&["gc"]).says(0, &["removed: sandbox volume"]);
@@ -134,18 +111,12 @@ fn a_record_is_judged_again_without_an_engine() {
     if !usable(&bench, "sandbox") {
         return;
     }
-    let ran = bench.run(&[
-        "run",
-        "reference",
-        "-e",
+    let ran = bench.run(&reference_cell(
         "sandbox",
-        "-l",
         "native",
-        "-s",
         "warm_restart",
-        "--format",
-        "json",
-    ]);
+        &["--format", "json"],
+    ));
     ran.says(0, &[]);
     let live: serde_json::Value = serde_json::from_str(&ran.out).expect("it is JSON");
     let again = bench.run(&["check", "runs", "--format", "json"]);
@@ -185,22 +156,12 @@ fn fifty_kills_leave_nothing_and_touch_nobody() {
         return;
     }
     // A neighbour that lives on all the while, in the same place.
-    let neighbour = [
-        "run",
-        "reference",
-        "-e",
+    let neighbour = reference_cell(
         "sandbox",
-        "-l",
         "native",
-        "-s",
         "fifty_restarts",
-        "--repeat",
-        "6",
-        "--jobs",
-        "1",
-        "--runs",
-        "neighbour",
-    ];
+        &["--repeat", "6", "--jobs", "1", "--runs", "neighbour"],
+    );
     let mut neighbour = bench
         .command(&neighbour)
         .stdout(Stdio::null())
@@ -209,18 +170,7 @@ fn fifty_kills_leave_nothing_and_touch_nobody() {
         .expect("the program runs");
     for kill in 0..KILLS {
         let runs = format!("runs-{kill}");
-        let args = [
-            "run",
-            "reference",
-            "-e",
-            "sandbox",
-            "-l",
-            "native",
-            "-s",
-            "three_restarts",
-            "--runs",
-            &runs,
-        ];
+        let args = reference_cell("sandbox", "native", "three_restarts", &["--runs", &runs]);
         let mut child = bench
             .command(&args)
             .stdout(Stdio::null())

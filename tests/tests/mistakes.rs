@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use nix::unistd::geteuid;
-use reprise_tests::user::{Bench, Ran, modules_usable, processes, usable};
+use reprise_tests::user::{Bench, Ran, modules_usable, processes, reference_cell, usable};
 use reprise_tests::{program, required, shared};
 
 #[test]
@@ -61,16 +61,7 @@ fn a_full_disk_is_named_and_nothing_is_left() {
         .args(["-m", "sh", "-c", script])
         .arg(&small)
         .arg(&reprise)
-        .args([
-            "run",
-            "reference",
-            "-e",
-            "sandbox",
-            "-l",
-            "native",
-            "-s",
-            "three_restarts",
-        ])
+        .args(reference_cell("sandbox", "native", "three_restarts", &[]))
         .env("REPRISE_STATE", bench.dir.path().join("state"))
         .current_dir(bench.dir.path())
         .output()

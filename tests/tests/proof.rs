@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use reprise_tests::user::{Bench, modules_usable, usable};
+use reprise_tests::user::{Bench, modules_usable, reference_cell, usable};
 use serde_json::Value;
 
 #[test]
@@ -149,20 +149,12 @@ fn side_by_side(layer: &str, engine: &str) {
     if !usable(&bench, engine) || (layer == "module" && !modules_usable(&bench)) {
         return;
     }
-    let args = [
-        "run",
-        "reference",
-        "-e",
+    let args = reference_cell(
         engine,
-        "-l",
         layer,
-        "-s",
         "side_by_side",
-        "--repeat",
-        "20",
-        "--jobs",
-        "20",
-    ];
+        &["--repeat", "20", "--jobs", "20"],
+    );
     bench.run(&args).says(0, &["20 cells measured, 20 pass"]);
     assert_eq!(bench.left(), "");
 }
