@@ -9,7 +9,8 @@ use crate::conversation::Said;
 use crate::fault::{self, Fault};
 use crate::model::{Model, ModelError, Protocol};
 use crate::store::{Store, StoreError};
-use crate::{shell, terminal};
+use crate::terminal;
+use crate::turn::{self, Turns};
 
 /// What can end a conversation.
 #[derive(Debug, Error)]
@@ -97,14 +98,6 @@ impl Chat {
         Ok(chat)
     }
 
-    fn keep(&mut self, said: Said) -> Result<(), ChatError> {
-        if !fault::is(Fault::KeptOnlyWhenAnswered) {
-            self.store.append(&self.session, &said)?;
-        }
-        self.said.push(said);
-        Ok(())
-    }
-
     /// Ends a turn that began with the message at `from`.
     fn end_turn(&mut self, from: usize) -> Result<(), ChatError> {
         if fault::is(Fault::KeptOnlyWhenAnswered) {
@@ -140,21 +133,9 @@ impl Chat {
     /// One turn: the answer to `text`.
     fn turn(&mut self, text: &str) -> Result<String, ChatError> {
         let from = self.said.len();
-        self.keep(Said::user(text))?;
-        loop {
-            let next = self.model.next(&self.said)?;
-            self.keep(next.clone())?;
-            match next {
-                Said::Call { id, command } => {
-                    let text = shell::run(&command);
-                    self.keep(Said::Output { id, text })?;
-                }
-                Said::Model { text } | Said::User { text } | Said::Output { text, .. } => {
-                    self.end_turn(from)?;
-                    return Ok(text);
-                }
-            }
-        }
+        let answer = turn::take(self, text)?;
+        self.end_turn(from)?;
+        Ok(answer)
     }
 
     /// Takes messages from standard input, a line each.
@@ -188,6 +169,22 @@ impl Chat {
             Err(ChatError::Model(error)) => println!("\n{error}\n"),
             Err(error) => return Err(error),
         }
+        Ok(())
+    }
+}
+
+impl Turns for Chat {
+    type Error = ChatError;
+
+    fn next(&mut self) -> Result<Said, ChatError> {
+        Ok(self.model.next(&self.said)?)
+    }
+
+    fn keep(&mut self, said: Said) -> Result<(), ChatError> {
+        if !fault::is(Fault::KeptOnlyWhenAnswered) {
+            self.store.append(&self.session, &said)?;
+        }
+        self.said.push(said);
         Ok(())
     }
 }

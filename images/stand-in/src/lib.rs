@@ -14,6 +14,7 @@ mod sessions;
 mod shell;
 mod store;
 mod terminal;
+mod turn;
 
 pub use play::{main as play, plays};
 pub use reference::main as reference_main;

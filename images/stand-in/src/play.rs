@@ -14,7 +14,8 @@ use crate::conversation::Said;
 use crate::model::{Model, ModelError};
 use crate::personality::{self, Personality};
 use crate::sessions::{SessionError, Sessions};
-use crate::{fault, shell, terminal};
+use crate::turn::{self, Turns};
+use crate::{fault, terminal};
 
 /// What ends a play.
 #[derive(Debug, Error)]
@@ -140,7 +141,10 @@ impl Play<'_> {
         }
         let prompt = prompt.map(|text| text.trim().to_owned());
         if wish.headless || !io::stdout().is_terminal() {
-            println!("{}", self.tell(prompt.as_deref().unwrap_or_default())?);
+            println!(
+                "{}",
+                turn::take(self, prompt.as_deref().unwrap_or_default())?
+            );
             return Ok(());
         }
         // A shell script that starts a program in the background has it ignore Ctrl-C, by which AgentAPI ends agents.
@@ -177,35 +181,25 @@ impl Play<'_> {
     /// A model that does not answer ends no conversation at a terminal.
     fn answer_aloud(&mut self, text: &str) -> Result<(), PlayError> {
         println!("{text}\n");
-        match self.tell(text) {
+        match turn::take(self, text) {
             Ok(answer) => println!("{answer}\n"),
             Err(PlayError::Model(error)) => println!("{error}\n"),
             Err(error) => return Err(error),
         }
         Ok(())
     }
+}
+
+impl Turns for Play<'_> {
+    type Error = PlayError;
+
+    fn next(&mut self) -> Result<Said, PlayError> {
+        Ok(self.model.next(&self.said)?)
+    }
 
     fn keep(&mut self, said: Said) -> Result<(), PlayError> {
         self.sessions.append(&self.id, &said)?;
         self.said.push(said);
         Ok(())
-    }
-
-    /// One turn: the answer to `text`.
-    fn tell(&mut self, text: &str) -> Result<String, PlayError> {
-        self.keep(Said::user(text))?;
-        loop {
-            let next = self.model.next(&self.said)?;
-            self.keep(next.clone())?;
-            match next {
-                Said::Call { id, command } => {
-                    let text = shell::run(&command);
-                    self.keep(Said::Output { id, text })?;
-                }
-                Said::Model { text } | Said::User { text } | Said::Output { text, .. } => {
-                    return Ok(text);
-                }
-            }
-        }
     }
 }

@@ -1,36 +1,17 @@
 //! A module's scripts: its shell files, and the scripts that its Terraform files hold.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use hcl_edit::Span;
 use hcl_edit::structure::Body;
 use hcl_edit::template::HeredocTemplate;
 use hcl_edit::visit::{Visit, visit_heredoc_template};
 use reprise_model::ModuleRef;
-use thiserror::Error;
 
 use crate::module::{Source, SourceError};
 use crate::tools::run;
-
-/// Why a module could not be read.
-#[derive(Debug, Error)]
-pub enum AuditError {
-    /// It is not to be had.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// A file of it.
-    #[error("{path}: {source}")]
-    Io {
-        /// Which.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
-}
 
 /// A script of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +27,7 @@ pub(super) struct Script {
 ///
 /// # Errors
 /// If the registry cannot be read.
-pub async fn modules_of(source: &Source) -> Result<Vec<ModuleRef>, AuditError> {
+pub async fn modules_of(source: &Source) -> Result<Vec<ModuleRef>, SourceError> {
     let mut modules = Vec::new();
     match source {
         Source::Checkout(root) | Source::Builtin(root) => {
@@ -68,8 +49,7 @@ pub async fn modules_of(source: &Source) -> Result<Vec<ModuleRef>, AuditError> {
                 .arg("-C")
                 .arg(path)
                 .args(["tag", "--list", "release/*"]))
-            .await
-            .map_err(SourceError::from)?;
+            .await?;
             let mut named: Vec<(String, String)> = tags
                 .lines()
                 .filter_map(|tag| {
@@ -92,11 +72,11 @@ pub async fn modules_of(source: &Source) -> Result<Vec<ModuleRef>, AuditError> {
     Ok(modules)
 }
 
-fn names(dir: &Path) -> Result<Vec<String>, AuditError> {
+fn names(dir: &Path) -> Result<Vec<String>, SourceError> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|source| AuditError::Io {
-            path: dir.display().to_string(),
+        entries => entries.map_err(|source| SourceError::Io {
+            path: dir.to_owned(),
             source,
         })?,
     };
@@ -113,11 +93,8 @@ fn names(dir: &Path) -> Result<Vec<String>, AuditError> {
 pub(super) async fn scripts(
     source: &Source,
     module: &ModuleRef,
-) -> Result<Vec<Script>, AuditError> {
-    let texts = match &module.version {
-        Some(_) => of_archive(&source.archive(module).await?)?,
-        None => of_tree(&source.tree(module)?)?,
-    };
+) -> Result<Vec<Script>, SourceError> {
+    let texts = source.texts(module).await?;
     Ok(texts
         .into_iter()
         .filter(|(file, _)| !is_test(file))
@@ -213,43 +190,6 @@ fn without_interpolation(text: &str) -> String {
     }
     seen.push_str(rest);
     seen
-}
-
-fn of_tree(dir: &Path) -> Result<BTreeMap<String, String>, AuditError> {
-    let mut texts = BTreeMap::new();
-    for entry in ignore::WalkBuilder::new(dir).hidden(false).build() {
-        let failed = |error: ignore::Error| AuditError::Io {
-            path: dir.display().to_string(),
-            source: io::Error::other(error),
-        };
-        let entry = entry.map_err(failed)?;
-        let path = entry.path();
-        let below = path.strip_prefix(dir).unwrap_or(path).display().to_string();
-        if path.is_file()
-            && let Ok(text) = fs::read_to_string(path)
-        {
-            texts.insert(below, text);
-        }
-    }
-    Ok(texts)
-}
-
-fn of_archive(archive: &[u8]) -> Result<BTreeMap<String, String>, AuditError> {
-    let failed = |source| AuditError::Io {
-        path: "the release's archive".to_owned(),
-        source,
-    };
-    let mut texts = BTreeMap::new();
-    let mut archive = tar::Archive::new(GzDecoder::new(archive));
-    for entry in archive.entries().map_err(failed)? {
-        let mut entry = entry.map_err(failed)?;
-        let path = entry.path().map_err(failed)?.display().to_string();
-        let mut text = String::new();
-        if entry.header().entry_type().is_file() && entry.read_to_string(&mut text).is_ok() {
-            texts.insert(path, text);
-        }
-    }
-    Ok(texts)
 }
 
 #[cfg(test)]

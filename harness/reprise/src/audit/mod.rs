@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprise_model::{Audit, AuditFinding, Collision, ModuleAudit, ModuleRef, Need};
 
-pub use files::{AuditError, modules_of};
+pub use files::modules_of;
 pub use seen::add_seen;
 pub use template::{TemplateError, audit as audit_template};
 

@@ -12,10 +12,9 @@ use reprise_model::{VolumeAudit, WorkspaceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
-use tokio::process::Command;
 use uuid::Uuid;
 
-use crate::tools::{CommandError, Provider, run};
+use crate::tools::{CommandError, Provider, run, terraform_in};
 
 /// Resources that hold a workspace's data, each with an argument that cannot be changed in place, as JSON. The sources are
 /// their providers' pages on <https://registry.terraform.io>.
@@ -397,13 +396,8 @@ impl Bench {
         variables: &[(&'static str, String)],
         args: &[&str],
     ) -> Result<String, TemplateError> {
-        let mut command = Command::new(&self.terraform);
+        let mut command = terraform_in(&self.terraform, &self.dir, args);
         command
-            .current_dir(&self.dir)
-            .args(args)
-            .env("TF_CLI_CONFIG_FILE", self.dir.join("terraformrc"))
-            .env("TF_IN_AUTOMATION", "1")
-            .env("CHECKPOINT_DISABLE", "1")
             .envs(&self.workspace)
             .envs(variables.iter().map(|(name, value)| (name, value)));
         run(&mut command)

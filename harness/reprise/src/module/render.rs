@@ -14,7 +14,7 @@ use tokio::process::Command;
 use uuid::Uuid;
 
 use super::registry::ModuleRegistry;
-use crate::tools::{CommandError, Provider, run};
+use crate::tools::{CommandError, Provider, run, terraform_in};
 
 /// Why a module did not render.
 #[derive(Debug, Error)]
@@ -177,13 +177,8 @@ impl Renderer {
 
     fn command(&self, transition: Transition, args: &[&str]) -> Command {
         let workspace = &self.workspace;
-        let mut command = Command::new(&self.terraform);
+        let mut command = terraform_in(&self.terraform, &self.dir, args);
         command
-            .current_dir(&self.dir)
-            .args(args)
-            .env("TF_CLI_CONFIG_FILE", self.dir.join("terraformrc"))
-            .env("TF_IN_AUTOMATION", "1")
-            .env("CHECKPOINT_DISABLE", "1")
             .env("CODER_AGENT_URL", &workspace.url)
             .env("CODER_WORKSPACE_ID", workspace.id.to_string())
             .env("CODER_WORKSPACE_NAME", &workspace.name)

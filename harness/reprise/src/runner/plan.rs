@@ -87,7 +87,7 @@ impl ModuleChoice {
                 .clone()
                 .unwrap_or_else(|| profile.source.clone());
             let source = Source::builtin(self.builtin_dir.clone())?;
-            let variables = module::variables_of_tree(&source.tree(&module)?);
+            let variables = module::variables(&source.texts(&module).await?);
             return Ok(Chosen {
                 source,
                 module,
@@ -117,11 +117,7 @@ impl ModuleChoice {
             };
         }
         // Now, and not in each cell: what is missing is missing for all of them.
-        let variables = if module.version.is_some() {
-            module::variables_of_archive(&source.archive(&module).await?)
-        } else {
-            module::variables_of_tree(&source.tree(&module)?)
-        };
+        let variables = module::variables(&source.texts(&module).await?);
         Ok(Chosen {
             source,
             module,

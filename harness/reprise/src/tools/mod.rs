@@ -25,6 +25,7 @@ pub use command::{CommandError, run};
 pub use lock::{AgentsLock, NpmPin, PypiPin};
 pub use npm::newest;
 pub use provider::Provider;
+pub use terraform::terraform_in;
 
 use reprise_engine::Progress;
 use semver::Version;

@@ -26,6 +26,19 @@ const ARCHIVE: Option<(&str, Pin)> = if cfg!(target_arch = "x86_64") {
 /// The release that is built where no archive can be had.
 const BUILT: &str = "v1.10.10";
 
+/// Terraform in a directory that holds its configuration, `terraformrc`, and nobody at a terminal.
+#[must_use]
+pub fn terraform_in(program: &Path, dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(dir)
+        .args(args)
+        .env("TF_CLI_CONFIG_FILE", dir.join("terraformrc"))
+        .env("TF_IN_AUTOMATION", "1")
+        .env("CHECKPOINT_DISABLE", "1");
+    command
+}
+
 #[derive(Deserialize)]
 struct Version {
     terraform_version: String,
