@@ -79,7 +79,8 @@ fn the_released_goose_module_writes_a_fixed_name_in_tmp() {
         "coder/goose@3.0.1",
         "--registry",
         &registry,
-        "--json",
+        "--format",
+        "json",
     ];
     let ran = bench.run(&args);
     assert_eq!(ran.code, Some(1), "{}", ran.err);

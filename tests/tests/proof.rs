@@ -12,7 +12,9 @@ fn every_fault_is_noticed_and_no_healthy_cell_raises_an_alarm() {
     if !usable(&bench, "sandbox") || !modules_usable(&bench) {
         return;
     }
-    let ran = bench.run(&["verify", "-e", "sandbox", "--jobs", "18", "--json"]);
+    let ran = bench.run(&[
+        "verify", "-e", "sandbox", "--jobs", "18", "--format", "json",
+    ]);
     let found: Value = serde_json::from_str(&ran.out).expect("it is JSON");
     let wrong: Vec<&Value> = found["faults"]
         .as_array()

@@ -1,10 +1,9 @@
 //! `reprise audit`.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
-use super::args::{AuditArgs, AuditCommand};
-use super::{Exit, Failure, places, run};
+use super::args::{AuditArgs, AuditCommand, Readers};
+use super::{Exit, Failure, places, show};
 use crate::audit;
 use crate::module::{REGISTRY_REPOSITORY, Source};
 use crate::tools::{Cache, Tools};
@@ -12,9 +11,11 @@ use crate::tools::{Cache, Tools};
 pub(super) fn main(args: AuditArgs) -> Result<Exit, Failure> {
     let runtime = places::runtime()?;
     match args.command {
-        Some(AuditCommand::Template { dir, volumes, json }) => {
-            runtime.block_on(template(&dir, &volumes, json))
-        }
+        Some(AuditCommand::Template {
+            dir,
+            volumes,
+            format,
+        }) => runtime.block_on(template(&dir, &volumes, format)),
         None => runtime.block_on(modules(args)),
     }
 }
@@ -23,9 +24,8 @@ fn say(what: &str) {
     eprintln!("{what}");
 }
 
-fn width() -> Option<u16> {
-    (!std::io::stdout().is_terminal()).then_some(160)
-}
+/// How wide a piped table is.
+const PIPED: u16 = 160;
 
 async fn modules(args: AuditArgs) -> Result<Exit, Failure> {
     let place = args.registry.as_deref().unwrap_or(REGISTRY_REPOSITORY);
@@ -56,12 +56,7 @@ async fn modules(args: AuditArgs) -> Result<Exit, Failure> {
     if let Some(dir) = &args.seen {
         audit::add_seen(&mut found, dir).map_err(|error| Failure::message(Exit::Io, error))?;
     }
-    let text = if args.json {
-        serde_json::to_string_pretty(&found).expect("an audit is JSON") + "\n"
-    } else {
-        reprise_report::audit(&found, width())
-    };
-    run::show(&text)?;
+    show::found(&found, args.format, reprise_report::audit, PIPED)?;
     Ok(if audit::has_bugs(&found) {
         Exit::Fail
     } else if found.unread.is_empty() {
@@ -71,7 +66,7 @@ async fn modules(args: AuditArgs) -> Result<Exit, Failure> {
     })
 }
 
-async fn template(dir: &Path, named: &[String], json: bool) -> Result<Exit, Failure> {
+async fn template(dir: &Path, named: &[String], format: Readers) -> Result<Exit, Failure> {
     if !dir.is_dir() {
         let message = format!("{} is no directory with a template in it", dir.display());
         return Err(Failure::message(Exit::BadFile, message));
@@ -84,12 +79,7 @@ async fn template(dir: &Path, named: &[String], json: bool) -> Result<Exit, Fail
     let volumes = audit::audit_template(dir, named, &terraform.path, &provider, work.path())
         .await
         .map_err(|error| Failure::message(Exit::BadFile, error))?;
-    let text = if json {
-        serde_json::to_string_pretty(&volumes).expect("an audit is JSON") + "\n"
-    } else {
-        reprise_report::volumes(&volumes, width())
-    };
-    run::show(&text)?;
+    show::found(volumes.as_slice(), format, reprise_report::volumes, PIPED)?;
     let lost = volumes
         .iter()
         .any(|volume| volume.lost_by().next().is_some() || volume.is_shared());

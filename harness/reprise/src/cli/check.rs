@@ -1,7 +1,7 @@
 //! `reprise check`: verdicts from a record alone.
 
 use super::args::CheckArgs;
-use super::{Exit, Failure, run};
+use super::{Exit, Failure, run, show};
 use crate::record::{self, RecordError};
 
 pub(super) fn main(args: &CheckArgs) -> Result<Exit, Failure> {
@@ -17,7 +17,7 @@ pub(super) fn main(args: &CheckArgs) -> Result<Exit, Failure> {
         let history = record::read(&dir).map_err(failure)?;
         if args.outline {
             let lines = reprise_model::outline(&history).join("\n");
-            run::show(&format!("{}\n{lines}\n", history.header.cell))?;
+            show::show(&format!("{}\n{lines}\n", history.header.cell))?;
             continue;
         }
         results.push(crate::runner::judge(

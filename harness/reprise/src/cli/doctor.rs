@@ -84,7 +84,7 @@ async fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
             Err(why) => say(false, name, &why),
         }
     }
-    let tools = Tools::new(Cache::of_user(), args.agentapi_source.clone());
+    let tools = Tools::new(Cache::of_user(), args.agentapi.agentapi_source.clone());
     let looking = if args.obtain {
         tools.clone()
     } else {

@@ -6,7 +6,8 @@ use reprise_engine::kubernetes::Kubernetes;
 use reprise_engine::{Labels, Maker, StartSpec, images, init_command};
 use reprise_model::{RunId, WorkspaceId};
 
-use super::args::{ClusterArgs, KubernetesCommand};
+use super::args::KubernetesCommand;
+use super::measuring::ClusterArgs;
 use super::{Exit, Failure, places};
 use crate::workspace::{HOME, with_causes};
 

@@ -1,35 +1,18 @@
 //! `reprise matrix` and `reprise docs`: claims beside measurements, as a table or as the compatibility page.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use reprise_model::{MatrixRow, Results};
 
-use super::args::{DocsArgs, Format, MatrixArgs};
-use super::{Exit, Failure};
+use super::args::{DocsArgs, MatrixArgs};
+use super::{Exit, Failure, show};
 use crate::matrix;
 use crate::scenario::Catalogue;
 
 pub(super) fn main(args: &MatrixArgs) -> Result<Exit, Failure> {
     let rows = rows(&args.runs, &args.results)?;
-    let text = match args.format {
-        Format::Human => {
-            let width = (!std::io::stdout().is_terminal()).then_some(180);
-            reprise_report::matrix(&rows, width)
-        }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&rows).expect("rows are JSON");
-            format!("{text}\n")
-        }
-        Format::Junit | Format::Github => {
-            let message = "a matrix has the forms human and json";
-            return Err(Failure::message(Exit::Usage, message));
-        }
-    };
-    anstream::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::message(Exit::Io, format!("cannot print: {error}")))?;
+    show::found(rows.as_slice(), args.format, reprise_report::matrix, 180)?;
     Ok(Exit::Pass)
 }
 

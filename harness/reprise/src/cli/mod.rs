@@ -12,9 +12,11 @@ mod images;
 mod kubernetes;
 mod list;
 mod matrix;
+mod measuring;
 mod places;
 mod run;
 mod schema;
+mod show;
 mod verify;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use reprise_engine::sandbox::Sandbox;
 use reprise_engine::{Engine, Missing};
 use reprise_model::{EngineKind, RunId};
 
-use super::args::ClusterArgs;
+use super::measuring::ClusterArgs;
 use super::{Exit, Failure};
 
 /// The user's state: `REPRISE_STATE`, or `reprise` in the user's state directory.

@@ -1,6 +1,6 @@
 //! `reprise run`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use reprise_model::{Cell, CellResult, EngineKind, Layer, NotMeasured, RunId, Subject};
@@ -8,9 +8,11 @@ use reprise_report::{Live, Style};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Format, RunArgs};
+use super::args::Format;
+use super::measuring::RunArgs;
+use super::show::show;
 use super::{Exit, Failure, places};
-use crate::runner::{Limits, ModuleChoice, Run, Wanted};
+use crate::runner::{Limits, ModuleChoice, Run, RunOutcome, Wanted};
 use crate::scenario::{AgentProfile, Catalogue, Install, Scenario, Suite};
 use crate::tools::{Cache, Tools};
 
@@ -154,43 +156,26 @@ async fn run(args: RunArgs, wanted: Vec<Wanted>) -> Result<Exit, Failure> {
     let id = RunId::draw();
     let engine = places::engine(args.engine.map(Into::into), &args.cluster, id).await?;
     let directory = directory(&args.runs, id)?;
-    let cancel = CancellationToken::new();
     let run = Run {
         id,
         engine,
-        tools: Tools::new(Cache::of_user(), args.agentapi_source),
+        tools: Tools::new(Cache::of_user(), args.agentapi.agentapi_source),
         modules: ModuleChoice::new(
             args.registry,
             args.module,
             args.set.into_iter().collect(),
-            directory.join("builtin-registry"),
+            builtin_registry(&directory),
         ),
         program: places::program()?,
         directory: directory.clone(),
-        jobs: args.jobs.map_or_else(
-            // A cell mostly waits for its agent to come to rest, and a stand-in is at work for a moment only.
-            || {
-                (if args.stand_in { 12 } else { 2 })
-                    * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-            },
-            usize::from,
-        ),
+        // A cell mostly waits for its agent to come to rest, and a stand-in is at work for a moment only.
+        jobs: jobs(args.jobs, if args.stand_in { 12 } else { 2 }),
         keep: args.keep,
         gateway_port: args.gateway_port,
         limits: Limits::of_cell(std::time::Duration::from_secs(args.timeout)),
-        cancel: cancel.clone(),
+        cancel: CancellationToken::new(),
     };
-    let style = if std::io::stderr().is_terminal() {
-        Style::Terminal
-    } else {
-        Style::Lines
-    };
-    let live = Live::new(style);
-    let watcher = tokio::spawn(end_on_signal(cancel));
-    let outcome = run.measure(wanted, &|event| live.show(&event)).await;
-    watcher.abort();
-    // Unpacked for this run only.
-    let _ = std::fs::remove_dir_all(directory.join("builtin-registry"));
+    let outcome = measure(&run, &live(), wanted).await;
     let results = reprise_report::json(&outcome.results, &outcome.not_measured, outcome.cancelled);
     std::fs::write(directory.join("results.json"), &results).map_err(|error| {
         Failure::message(
@@ -230,8 +215,42 @@ pub(super) fn directory(runs: &Path, id: RunId) -> Result<PathBuf, Failure> {
     Ok(directory.canonicalize().unwrap_or(directory))
 }
 
+/// Where the registry that comes with reprise is unpacked for a run.
+pub(super) fn builtin_registry(directory: &Path) -> PathBuf {
+    directory.join("builtin-registry")
+}
+
+/// How many cells are measured at once.
+pub(super) fn jobs(asked: Option<u16>, for_each_processor: usize) -> usize {
+    asked.map_or_else(
+        || {
+            let processors = std::thread::available_parallelism();
+            for_each_processor * processors.map_or(1, std::num::NonZero::get)
+        },
+        usize::from,
+    )
+}
+
+/// Shows what happens on standard error, as a terminal or a file has it.
+pub(super) fn live() -> Live {
+    Live::new(if std::io::stderr().is_terminal() {
+        Style::Terminal
+    } else {
+        Style::Lines
+    })
+}
+
+/// Measures cells. A signal ends it, and what was unpacked for it goes.
+pub(super) async fn measure(run: &Run, live: &Live, wanted: Vec<Wanted>) -> RunOutcome {
+    let watcher = tokio::spawn(end_on_signal(run.cancel.clone()));
+    let outcome = run.measure(wanted, &|event| live.show(&event)).await;
+    watcher.abort();
+    let _ = std::fs::remove_dir_all(builtin_registry(&run.directory));
+    outcome
+}
+
 /// The first signal ends the run cleanly; a second one ends it at once.
-pub(super) async fn end_on_signal(cancel: CancellationToken) {
+async fn end_on_signal(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -274,17 +293,4 @@ pub(super) fn print(
             .map_err(|error| Failure::message(Exit::Io, error))?,
     };
     show(&text)
-}
-
-/// Prints a text.
-pub(super) fn show(text: &str) -> Result<(), Failure> {
-    match anstream::stdout().write_all(text.as_bytes()) {
-        // Whoever read it has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::message(
-            Exit::Io,
-            format!("cannot print the results: {error}"),
-        )),
-        Ok(()) => Ok(()),
-    }
 }

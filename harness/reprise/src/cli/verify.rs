@@ -1,14 +1,15 @@
 //! `reprise verify` and `reprise repro`.
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use reprise_model::RunId;
-use reprise_report::{Live, Style};
+use reprise_report::Live;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ClusterArgs, EngineArg, ReproArgs, VerifyArgs};
+use super::args::EngineArg;
+use super::measuring::{AgentapiArgs, ClusterArgs, ReproArgs, VerifyArgs};
+use super::show::{found, show};
 use super::{Exit, Failure, places, run};
 use crate::runner::{CELL_LIMIT, Limits, ModuleChoice, Run, RunOutcome, Wanted};
 use crate::scenario::Catalogue;
@@ -19,10 +20,9 @@ use crate::verify::{self, Fault, FaultyEngine};
 /// How many healthy cells are measured where nobody says.
 const HEALTHY: usize = 100;
 
-/// The engine and the directory of a verification.
+/// What a verification measures with.
 struct Bench {
     run: Run,
-    directory: PathBuf,
     live: Live,
 }
 
@@ -31,50 +31,36 @@ impl Bench {
         engine: Option<EngineArg>,
         runs: &Path,
         jobs: Option<u16>,
-        agentapi_source: Option<String>,
+        agentapi: AgentapiArgs,
     ) -> Result<Self, Failure> {
         let id = RunId::draw();
         let inner = places::engine(engine.map(Into::into), &ClusterArgs::default(), id).await?;
         let directory = run::directory(runs, id)?;
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let style = if std::io::stderr().is_terminal() {
-            Style::Terminal
-        } else {
-            Style::Lines
-        };
         Ok(Self {
             run: Run {
                 id,
                 engine: Arc::new(FaultyEngine::new(inner)),
-                tools: Tools::new(Cache::of_user(), agentapi_source),
+                tools: Tools::new(Cache::of_user(), agentapi.agentapi_source),
                 modules: ModuleChoice::new(
                     None,
                     None,
                     Default::default(),
-                    directory.join("builtin-registry"),
+                    run::builtin_registry(&directory),
                 ),
                 program: places::program()?,
-                directory: directory.clone(),
-                jobs: jobs.map_or(8 * processors, usize::from),
+                directory,
+                jobs: run::jobs(jobs, 8),
                 keep: false,
                 gateway_port: None,
                 limits: Limits::of_cell(CELL_LIMIT),
                 cancel: CancellationToken::new(),
             },
-            directory,
-            live: Live::new(style),
+            live: run::live(),
         })
     }
 
     async fn measure(&self, wanted: Vec<Wanted>) -> RunOutcome {
-        let watcher = tokio::spawn(run::end_on_signal(self.run.cancel.clone()));
-        let outcome = self
-            .run
-            .measure(wanted, &|event| self.live.show(&event))
-            .await;
-        watcher.abort();
-        let _ = std::fs::remove_dir_all(self.directory.join("builtin-registry"));
-        outcome
+        run::measure(&self.run, &self.live, wanted).await
     }
 
     /// The case of a seed, and if something is wrong with it, the shortest that shows the same.
@@ -115,18 +101,16 @@ pub(super) fn main(args: VerifyArgs) -> Result<Exit, Failure> {
     let mut wanted = verify::seeded(&faults, &catalogue)?;
     wanted.extend(verify::healthy(healthy, &all, &catalogue)?);
     places::runtime()?.block_on(async {
-        let bench = Bench::open(args.engine, &args.runs, args.jobs, args.agentapi_source).await?;
+        let bench = Bench::open(args.engine, &args.runs, args.jobs, args.agentapi).await?;
         let outcome = bench.measure(wanted).await;
         let cancelled = outcome.cancelled;
         let verification = verify::conclude(&faults, outcome);
-        let text = if args.json {
-            let text = serde_json::to_string_pretty(&verification);
-            text.expect("a verification is JSON") + "\n"
-        } else {
-            let width = (!std::io::stdout().is_terminal()).then_some(200);
-            reprise_report::verification(&verification, width)
-        };
-        run::show(&text)?;
+        found(
+            &verification,
+            args.format,
+            reprise_report::verification,
+            200,
+        )?;
         Ok(match verification.is_right() {
             _ if cancelled => Exit::Interrupted,
             true => Exit::Pass,
@@ -137,15 +121,15 @@ pub(super) fn main(args: VerifyArgs) -> Result<Exit, Failure> {
 
 /// Random scenarios, one after the other: each is made shorter on its own.
 async fn draw(args: VerifyArgs, count: u64, catalogue: &Catalogue) -> Result<Exit, Failure> {
-    let bench = Bench::open(args.engine, &args.runs, args.jobs, args.agentapi_source).await?;
+    let bench = Bench::open(args.engine, &args.runs, args.jobs, args.agentapi).await?;
     let first = u64::from(bench.run.id.uuid().as_fields().0);
     let mut wrong = 0;
     for seed in (first..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
         let drawn = bench.draw(seed, catalogue).await?;
         wrong += u64::from(drawn.problem.is_some());
-        run::show(&told(&drawn))?;
+        show(&told(&drawn))?;
     }
-    run::show(&format!(
+    show(&format!(
         "{count} random scenarios, {wrong} of them wrong\n"
     ))?;
     Ok(if wrong == 0 { Exit::Pass } else { Exit::Fail })
@@ -154,10 +138,10 @@ async fn draw(args: VerifyArgs, count: u64, catalogue: &Catalogue) -> Result<Exi
 pub(super) fn repro(args: ReproArgs) -> Result<Exit, Failure> {
     let catalogue = Catalogue::builtin()?;
     places::runtime()?.block_on(async {
-        let bench = Bench::open(args.engine, &args.runs, Some(1), None).await?;
+        let bench = Bench::open(args.engine, &args.runs, Some(1), args.agentapi).await?;
         let drawn = bench.draw(args.seed, &catalogue).await?;
-        run::show(&told(&drawn))?;
-        run::show(&text(&drawn))?;
+        show(&told(&drawn))?;
+        show(&text(&drawn))?;
         Ok(match drawn.problem {
             None => Exit::Pass,
             Some(_) => Exit::Fail,
