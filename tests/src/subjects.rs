@@ -106,6 +106,7 @@ const BEFALLEN_MODULE: Scenarios = &[
     ("killed_in_reply", &[]),
     ("killed_in_tool_call", &[]),
     ("killed_in_turn", &[]),
+    ("large_chat", &[]),
     ("linked_directory", &[]),
     ("login_kept", &[]),
     ("long_chat", &[]),

@@ -78,6 +78,26 @@ pub(crate) fn endless(tool: ShellTool, book: &NonceBook, epoch: u32) -> (Answer,
     (Answer::Run { tool, command }, Some(mark))
 }
 
+/// How long an answer is, in bytes, that is given at length.
+const LONG: usize = 14_000;
+
+/// The same answer at the end of a long one. No line stands in it twice, nor in the one that `seq` tells it apart from.
+pub(crate) fn at_length(answer: Answer, seq: u64) -> Answer {
+    let Answer::Text(short) = answer else {
+        return answer;
+    };
+    let mut long = String::new();
+    for line in 1.. {
+        if long.len() + short.len() >= LONG {
+            break;
+        }
+        long.push_str(&format!(
+            "This is line {line} of a long answer, number {seq}.\n"
+        ));
+    }
+    Answer::Text(long + &short)
+}
+
 #[cfg(test)]
 mod tests {
     use reprise_model::Message;
@@ -144,6 +164,20 @@ mod tests {
             marked(&history, 1),
             Some(Mark::Answer { epoch: 1, turn: 1 })
         );
+    }
+
+    #[test]
+    fn a_long_answer_ends_as_the_short_one() {
+        let short = Answer::Text("Noted.".to_owned());
+        let Answer::Text(long) = at_length(short, 7) else {
+            panic!("it is a text");
+        };
+        assert!(
+            long.len() >= LONG && long.len() < LONG + 100,
+            "{}",
+            long.len()
+        );
+        assert!(long.ends_with("number 7.\nNoted."));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub enum ModelFault {
     BrokenStream,
     /// It gets no further than this.
     Hold(HoldPoint),
+    /// The reply is very long.
+    AtLength,
 }
 
 /// One workspace's gateway.
@@ -309,6 +311,7 @@ fn take_turn(shared: &Arc<Shared>, protocol: Protocol, arrived: &Arrived, body: 
         (Some(ModelFault::Hold(HoldPoint::ToolCall)), Some(tool)) => {
             (answer, mark) = script::endless(tool.clone(), &shared.book, arrived.epoch);
         }
+        (Some(ModelFault::AtLength), _) => answer = script::at_length(answer, seq),
         _ => {}
     }
     let mut reply = protocol::reply(protocol, &arrived.path, &turn, &answer, seq);

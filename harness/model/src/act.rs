@@ -69,6 +69,11 @@ pub enum Act {
         /// How many.
         turns: usize,
     },
+    /// Have the model answer the agent's next turns at length.
+    LengthenAnswers {
+        /// How many turns.
+        turns: usize,
+    },
     /// Have the model hold the agent's next turn at this point, until the workspace ends.
     HoldModel {
         /// Where.
@@ -208,6 +213,9 @@ impl fmt::Display for Act {
             Self::GrowVolume => f.write_str("make the volume larger"),
             Self::FollowUp { turn } => write!(f, "send follow-up {turn}"),
             Self::BreakModel { turns } => write!(f, "have the model fail {turns} turn(s)"),
+            Self::LengthenAnswers { turns } => {
+                write!(f, "have the model give {turns} long answer(s)")
+            }
             Self::HoldModel { at } => write!(f, "have the model stop {at}"),
             Self::BeginTask => f.write_str("wait until the task is begun"),
             Self::BeginFollowUp { turn } => write!(f, "begin follow-up {turn}"),

@@ -38,6 +38,15 @@ impl Walker<'_> {
         .await
     }
 
+    pub(super) async fn lengthen_answers(&mut self, turns: u16) -> Result<(), Halt> {
+        let turns = usize::from(turns);
+        self.break_turns(
+            Act::LengthenAnswers { turns },
+            vec![ModelFault::AtLength; turns],
+        )
+        .await
+    }
+
     pub(super) async fn hold_model(&mut self, at: HoldPoint) -> Result<(), Halt> {
         self.held = Some(at);
         self.break_turns(Act::HoldModel { at }, vec![ModelFault::Hold(at)])

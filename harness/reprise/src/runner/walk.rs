@@ -102,6 +102,7 @@ impl Walker<'_> {
                 StepFile::Restart(kind) => self.restart(*kind).await?,
                 StepFile::FollowUp => self.follow_up(|turn| Act::FollowUp { turn }).await?,
                 StepFile::ModelFails(failures) => self.break_model(failures).await?,
+                StepFile::LongAnswers(turns) => self.lengthen_answers(*turns).await?,
                 StepFile::RestartNodeAgent => {
                     self.act(Act::RestartNodeAgent, async |walker| {
                         walker.workspace.restart_node_agent().await?;

@@ -58,6 +58,8 @@ pub enum StepFile {
     FollowUp,
     /// Have the model fail the agent's next turns, one failure each.
     ModelFails(Vec<ModelFailure>),
+    /// Have the model answer so many of the agent's next turns at length: more than 13 KB each.
+    LongAnswers(u16),
     /// End what runs the workspace on its node (a kubelet), and start that again.
     RestartNodeAgent,
     /// Make the workspace's volume larger while it is in use.

@@ -20,12 +20,13 @@ save() {
 
 snapshot() {
   [ "${REFERENCE_POSTS_SNAPSHOT:-true}" = true ] && [ -n "${REFERENCE_TASK_ID:-}" ] || return 0
-  local messages=10 body
+  local messages=10 bytes=60000 body
   if fault snapshot_too_long; then messages=100; fi
+  if fault snapshot_too_large; then bytes=1000000; fi
   body=$(mktemp)
   # The last messages, fewer of them if they are too long, and of the last one its end.
   curl -fsS --max-time 10 "http://localhost:$port/messages" \
-    | jq -c --argjson n "$messages" '.messages |= (.[-$n:] | until((tojson | utf8bytelength) < 60000 or length < 2; .[1:])
+    | jq -c --argjson n "$messages" --argjson bytes "$bytes" '.messages |= (.[-$n:] | until((tojson | utf8bytelength) < $bytes or length < 2; .[1:])
         | map(if (.content | length) > 50000 then .content |= .[-50000:] else . end))' > "$body"
   if fault snapshot_of_the_beginning; then
     jq -c '.messages |= .[:1]' < "$body" > "$body.1" && mv "$body.1" "$body"
