@@ -1,7 +1,8 @@
 //! That the verdicts can be trusted: faults are noticed and nothing else is, random scenarios hold, two engines tell the same story,
 //! and workspaces beside each other do not mix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use reprise_tests::user::{Bench, modules_usable, reference_cell, usable};
 use serde_json::Value;
@@ -29,6 +30,50 @@ fn every_fault_is_noticed_and_no_healthy_cell_raises_an_alarm() {
     let faults = found["faults"].as_array().map_or(0, Vec::len);
     assert!(faults >= 40, "{faults}");
     assert_eq!(bench.left(), "");
+}
+
+/// The words that stand between `before` and `after` in the files below a directory.
+fn words(dir: &str, before: &str, after: &[char]) -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(dir);
+    walkdir::WalkDir::new(root)
+        .into_iter()
+        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok())
+        .flat_map(|text| {
+            text.split(before)
+                .skip(1)
+                .filter_map(|rest| Some(rest[..rest.find(after)?].to_owned()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn whatever_can_be_made_to_go_wrong_is_seeded() {
+    let listed: BTreeSet<String> = ["- name: ", "\n  switch: "]
+        .iter()
+        .flat_map(|before| words("scenarios/faults.yaml", before, &['\n']))
+        .collect();
+    let of_module = words("tests/registry", "if fault ", &[';', ' '])
+        .into_iter()
+        .chain(words("tests/registry", "if ! fault ", &[';', ' ']));
+    let of_agent = words("images/stand-in/src", "Fault::", &[')', ' ', ',', '\n'])
+        .into_iter()
+        .map(|name| {
+            name.chars().fold(String::new(), |mut snake, c| {
+                if c.is_uppercase() && !snake.is_empty() {
+                    snake.push('_');
+                }
+                snake.extend(c.to_lowercase());
+                snake
+            })
+        });
+    let known: BTreeSet<String> = of_module.chain(of_agent).collect();
+    assert!(known.len() > 40, "{known:?}");
+    let never: Vec<&String> = known.difference(&listed).collect();
+    assert!(
+        never.is_empty(),
+        "no fault of faults.yaml turns on {never:?}"
+    );
 }
 
 #[test]
