@@ -58,6 +58,7 @@ cases![
     a_workspace_that_will_not_stop_is_killed,
     a_kill_runs_no_stop_script,
     two_workspaces_see_nothing_of_each_other,
+    the_machines_own_files_are_not_there,
     deleting_leaves_nothing,
 ];
 
@@ -306,6 +307,18 @@ async fn two_workspaces_see_nothing_of_each_other(bench: Bench) {
     let (code, text) = two.shell(&second, "echo here").await;
     assert_eq!(code, 0, "deleting one workspace ended another: {text}");
     two.delete().await;
+}
+
+async fn the_machines_own_files_are_not_there(bench: Bench) {
+    let workspace = Workspace::new(&bench).await;
+    let started = workspace.start(None).await;
+    let own = std::env::current_exe().expect("a test knows where it is");
+    for path in [own.as_path(), own.parent().expect("it is in a directory")] {
+        let look = ["test", "-e", &path.display().to_string()];
+        let (code, _) = workspace.run(&started, &look).await;
+        assert_eq!(code, 1, "{} can be seen", path.display());
+    }
+    workspace.delete().await;
 }
 
 async fn deleting_leaves_nothing(bench: Bench) {

@@ -12,7 +12,17 @@ use crate::{START_FILES, USER, Uid};
 
 const NONE: Option<&str> = None;
 
-/// Places that are empty in a new sandbox, with their permissions. What the machine keeps there is not shown.
+/// What of the machine's root is shown as it is: its programs, their libraries and settings. Whatever else stands there is the
+/// machine's own, and is not shown.
+const SYSTEM: [&str; 13] = [
+    "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "sbin", "sys",
+    "usr",
+];
+
+/// Places that programs look for in `/var`.
+const VARIABLE: [&str; 4] = ["cache", "lib", "log", "tmp"];
+
+/// Places that are empty in a new sandbox, with their permissions.
 const EMPTY: [(&str, u32); 7] = [
     ("home", 0o755),
     ("root", 0o700),
@@ -42,6 +52,7 @@ pub(crate) fn build(plan: &Plan, world: &Path, root: bool) -> Result<(), WorldEr
         mount(Some("/"), &new_root, NONE, flags, NONE).map_err(at("bind the machine's root"))?;
         read_only(&new_root, true)?;
     }
+    hide_the_rest(world, &new_root)?;
     for (place, mode) in EMPTY {
         let place = new_root.join(place);
         if place.is_dir() {
@@ -63,6 +74,34 @@ pub(crate) fn build(plan: &Plan, world: &Path, root: bool) -> Result<(), WorldEr
         read_only(&target, false)?;
     }
     change_root(&new_root)
+}
+
+/// Puts something empty over what is the machine's own.
+fn hide_the_rest(world: &Path, new_root: &Path) -> Result<(), WorldError> {
+    let nothing = world.join("nothing");
+    File::create(&nothing).map_err(at("make an empty file"))?;
+    let failed = || at(format!("look into {}", new_root.display()));
+    for entry in fs::read_dir(new_root).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        let kind = entry.file_type().map_err(failed())?;
+        let shown = SYSTEM.iter().any(|name| entry.file_name() == *name);
+        if shown || kind.is_symlink() {
+            continue;
+        }
+        if kind.is_dir() {
+            tmpfs(&entry.path(), 0o755)?;
+        } else {
+            bind(&nothing, &entry.path())?;
+        }
+    }
+    let variable = new_root.join("var");
+    if variable.is_dir() {
+        for place in VARIABLE {
+            let place = variable.join(place);
+            fs::create_dir_all(&place).map_err(at(format!("make {}", place.display())))?;
+        }
+    }
+    Ok(())
 }
 
 fn inside(root: &Path, path: &Path) -> PathBuf {
