@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use reprise_tests::shared;
-use reprise_tests::user::{Bench, modules_usable};
+use reprise_tests::user::{Bench, modules_usable, reference_cell};
 use serde_json::Value;
 
 fn templates() -> PathBuf {
@@ -91,6 +91,26 @@ fn the_released_goose_module_writes_a_fixed_name_in_tmp() {
         (&first["file"], &first["line"]),
         (&"main.tf".into(), &166.into())
     );
+}
+
+#[test]
+fn what_runs_showed_is_added_to_what_scripts_say() {
+    let bench = Bench::open();
+    if !modules_usable(&bench) {
+        return;
+    }
+    bench
+        .run(&reference_cell("sandbox", "module", "tmp_taken", &[]))
+        .says(0, &["1 pass"]);
+    let registry = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry");
+    let registry = registry.display().to_string();
+    let audit = ["audit", "reprise/reference", "--registry", &registry];
+    // Its scripts put a path together that only a run shows.
+    let read = bench.run(&audit);
+    read.says(1, &["/tmp/reference-main.sh"]);
+    assert!(!read.out.contains("~/.coder-modules"), "{}", read.out);
+    let seen = bench.run(&[&audit[..], &["--seen", "runs"]].concat());
+    seen.says(1, &["~/.coder-modules", "/tmp/reference-main.sh"]);
 }
 
 #[test]
