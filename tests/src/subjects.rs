@@ -78,6 +78,7 @@ const BEFALLEN: Scenarios = &[
     ("session_corrupt", &[]),
     ("session_empty", &[]),
     ("session_gone", &[]),
+    ("session_old", &[]),
     ("session_truncated", &[]),
     ("side_by_side", &[]),
     ("without_prompt", &[]),
@@ -121,6 +122,7 @@ const BEFALLEN_MODULE: Scenarios = &[
     ("session_corrupt", &[]),
     ("session_empty", &[]),
     ("session_gone", &[]),
+    ("session_old", &[]),
     ("session_truncated", &[]),
     ("side_by_side", &[]),
     ("snapshot_down", &[]),
@@ -156,6 +158,7 @@ const GOOSE_BEFALLEN: Scenarios = &[
     ("session_corrupt", &["comes_back"]),
     ("session_empty", &["comes_back"]),
     ("session_gone", &["comes_back"]),
+    ("session_old", &[]),
     ("without_sqlite3", &[]),
 ];
 

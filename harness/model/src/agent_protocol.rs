@@ -96,6 +96,8 @@ pub enum DamageKind {
     Truncated,
     /// Their content is overwritten, their size stays.
     Corrupt,
+    /// They were last written forty days ago.
+    Old,
 }
 
 /// A directory that a workspace has beside its home's own, or a link to it.

@@ -1,8 +1,10 @@
-//! What befalls a home while its workspace is down: session files that are gone, empty, cut off or overwritten.
+//! What befalls a home while its workspace is down: session files that are gone, empty, cut off, overwritten
+//! or old.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use reprise_model::{Damage, DamageKind};
@@ -10,6 +12,10 @@ use walkdir::WalkDir;
 
 /// What a file's content is overwritten with: neither JSON nor a page of a database.
 const NOISE: [u8; 512] = [0xA5; 512];
+
+/// How long ago an old file was last written: forty days, which is more than the thirty that agents are known to keep sessions
+/// (<https://docs.anthropic.com/en/docs/claude-code/settings>, `cleanupPeriodDays`).
+const OLD: Duration = Duration::from_secs(40 * 24 * 60 * 60);
 
 /// Damages the files that are asked for; their paths below `home`, in order.
 ///
@@ -46,6 +52,11 @@ fn apply(path: &Path, kind: DamageKind) -> io::Result<()> {
             let file = OpenOptions::new().write(true).open(path)?;
             file.set_len(file.metadata()?.len() / 2)
         }
+        DamageKind::Old => {
+            let then = SystemTime::now() - OLD;
+            let times = FileTimes::new().set_accessed(then).set_modified(then);
+            File::options().write(true).open(path)?.set_times(times)
+        }
         DamageKind::Corrupt => {
             let mut file = OpenOptions::new().write(true).open(path)?;
             let mut left = file.metadata()?.len();
@@ -72,6 +83,7 @@ mod tests {
             (DamageKind::Empty, Some(0)),
             (DamageKind::Truncated, Some(500)),
             (DamageKind::Corrupt, Some(1000)),
+            (DamageKind::Old, Some(1000)),
         ] {
             let home = tempfile::tempdir().expect("a directory can be made");
             let dir = home.path().join(".a/sessions/2026");
@@ -86,7 +98,13 @@ mod tests {
             assert_eq!(hit, [".a/sessions/2026/x.jsonl"]);
             let now = fs::read(dir.join("x.jsonl")).ok();
             assert_eq!(now.as_ref().map(Vec::len), expected, "{kind:?}");
-            assert!(now.is_none_or(|now| !now.contains(&b'y') || kind == DamageKind::Truncated));
+            let kept = matches!(kind, DamageKind::Truncated | DamageKind::Old);
+            assert!(now.is_none_or(|now| !now.contains(&b'y') || kept));
+            if kind == DamageKind::Old {
+                let written = fs::metadata(dir.join("x.jsonl")).and_then(|it| it.modified());
+                let age = written.expect("it is there").elapsed();
+                assert!(age.expect("it is past") >= OLD);
+            }
             let config = fs::read_to_string(home.path().join(".a/config"));
             assert_eq!(config.expect("it is there"), "kept");
         }

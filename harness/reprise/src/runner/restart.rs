@@ -28,6 +28,7 @@ fn ending(kind: RestartKind) -> (Act, Ending) {
         | RestartKind::SessionEmpty
         | RestartKind::SessionTruncated
         | RestartKind::SessionCorrupt
+        | RestartKind::SessionOld
         | RestartKind::TmpTaken
         | RestartKind::ForeignHome
         | RestartKind::StateCorrupt

@@ -32,6 +32,8 @@ pub enum RestartKind {
     SessionTruncated,
     /// As `stop`; then the session's files are overwritten with noise.
     SessionCorrupt,
+    /// As `stop`; then the session's files are forty days old.
+    SessionOld,
     /// As `stop`; then every file the module left in `/tmp` is somebody else's, by the same name.
     TmpTaken,
     /// As `kill`; then the file that holds AgentAPI's process id names a process that is another's.
@@ -68,6 +70,7 @@ impl RestartKind {
             Self::SessionEmpty => Some(DamageKind::Empty),
             Self::SessionTruncated => Some(DamageKind::Truncated),
             Self::SessionCorrupt => Some(DamageKind::Corrupt),
+            Self::SessionOld => Some(DamageKind::Old),
             _ => None,
         }
     }
