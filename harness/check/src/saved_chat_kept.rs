@@ -34,6 +34,21 @@ pub(crate) fn judge(history: &History) -> Finding {
             .flat_map(|message| message.marks.iter().map(|mark| (message.role, *mark)))
             .collect()
     };
+    let fail = |saw: String| {
+        let evidence = Evidence {
+            source: Source::History,
+            at: None,
+            saw: saw.clone(),
+            expected: Some("what was saved before, at least".to_owned()),
+        };
+        Finding::fail(saw, vec![evidence])
+    };
+    let (first, shown) = looks[0];
+    if said(shown).is_empty() {
+        return fail(format!(
+            "after restart {first} AgentAPI shows nothing of what was said: it was never saved"
+        ));
+    }
     let mut kept = 0;
     for pair in looks.windows(2) {
         let [(_, earlier), (epoch, later)] = pair else {
@@ -46,17 +61,10 @@ pub(crate) fn judge(history: &History) -> Finding {
             .map(|(_, mark)| mark.to_string())
             .collect();
         if !lost.is_empty() {
-            let saw = format!(
+            return fail(format!(
                 "after restart {epoch} AgentAPI no longer shows {}, which it had saved before",
                 lost.join(", ")
-            );
-            let evidence = Evidence {
-                source: Source::History,
-                at: None,
-                saw: saw.clone(),
-                expected: Some("what was saved before, at least".to_owned()),
-            };
-            return Finding::fail(saw, vec![evidence]);
+            ));
         }
         kept = later.len();
     }
@@ -86,6 +94,14 @@ mod tests {
         };
         assert_eq!(after(vec![prompt(), answered(0, 0)]), Judgement::Pass);
         assert_eq!(after(vec![]), Judgement::Fail);
+        let never = history()
+            .task_done()
+            .restart()
+            .shown(Moment::Settled(1), vec![])
+            .restart()
+            .shown(Moment::Settled(2), vec![])
+            .done();
+        assert_eq!(judge(&never).judgement, Judgement::Fail);
         let once = history().task_done().restart().done();
         assert_eq!(judge(&once).judgement, Judgement::Inconclusive);
     }
