@@ -1,7 +1,7 @@
 //! One cell: its record, its workspace, its walk, its verdicts.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,13 +13,14 @@ use reprise_model::{
 };
 use uuid::Uuid;
 
-use super::drive::Driver;
+use super::drive::{Driver, OWNER, WORKSPACE};
 use super::plan::{Chosen, Ready};
 use super::walk::{Halt, Walker};
-use super::{Run, Wanted, Watcher};
+use super::words::task_text;
+use super::{Run, Wanted, Watcher, settings};
 use crate::module::{ModuleRegistry, Renderer, Workspace as RenderedFor};
 use crate::record::{self, RecordError, Recorder};
-use crate::scenario::RestartKind;
+use crate::scenario::{RestartKind, TaskChannel};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// How many lines of a log are quoted.
@@ -225,106 +226,124 @@ async fn record_cell(
             return recorder.close(Closing::Stopped { reason });
         }
     };
-    let walked = walk(
-        run, cell, wanted, ready, &labels, book, &recorder, workspace, watch,
-    )
-    .await;
-    recorder.close(walked?)
+    let parts = Parts {
+        run,
+        cell,
+        wanted,
+        ready,
+        id: labels.workspace,
+        book,
+        recorder: Arc::clone(&recorder),
+        terraform: recorder.dir().join("terraform"),
+    };
+    recorder.close(walk(parts, workspace, watch).await?)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one cell, each of its own kind"
-)]
-async fn walk(
-    run: &Run,
-    cell: &Cell,
-    wanted: &Wanted,
-    ready: &Ready,
-    labels: &Labels,
+/// What a cell is made of.
+struct Parts<'a> {
+    run: &'a Run,
+    cell: &'a Cell,
+    wanted: &'a Wanted,
+    ready: &'a Ready,
+    id: WorkspaceId,
     book: NonceBook,
-    recorder: &Arc<Recorder>,
-    workspace: Workspace,
-    watch: Watcher<'_>,
-) -> Result<Closing, RecordError> {
-    let terraform_dir = recorder.dir().join("terraform");
-    let conditions = &wanted.scenario.with;
-    let prompt = if conditions.without_prompt {
-        String::new()
-    } else {
-        super::words::task_text(&book)
-    };
-    let url = format!("http://{}/", workspace.gateway_address());
-    let driver = match &ready.module {
-        None => Ok(Driver::native(
+    recorder: Arc<Recorder>,
+    /// Where Terraform works; its state is no evidence, and holds the agent's token.
+    terraform: PathBuf,
+}
+
+impl Parts<'_> {
+    /// Who starts the agent in this workspace and speaks to it.
+    async fn driver(&self, workspace: &Workspace) -> Result<Driver, String> {
+        let Self { run, wanted, .. } = self;
+        let conditions = &wanted.scenario.with;
+        let Some(Chosen { source, module, .. }) = &self.ready.module else {
+            return Ok(Driver::native(
+                &wanted.profile,
+                wanted.subject,
+                conditions,
+                workspace,
+            ));
+        };
+        let (Some((terraform, provider)), Some(profile)) =
+            (&self.ready.installed.terraform, &wanted.profile.module)
+        else {
+            return Err("Terraform was not obtained".to_owned());
+        };
+        let registry = ModuleRegistry::serve(source.clone(), module)
+            .await
+            .map_err(|error| format!("cannot serve modules: {error}"))?;
+        let gateway = workspace.gateway_address().to_string();
+        let prompt = if conditions.without_prompt {
+            String::new()
+        } else {
+            task_text(&self.book)
+        };
+        let mut variables = settings::variables(profile, conditions, &gateway);
+        variables.extend(run.modules.settings.clone());
+        if let TaskChannel::Variable(name) = &profile.task
+            && !prompt.is_empty()
+        {
+            variables.insert(name.clone(), prompt.clone().into());
+        }
+        let renderer = Renderer::new(
+            terraform.clone(),
+            provider,
+            registry,
+            self.terraform.clone(),
+            module.clone(),
+            &variables,
+            RenderedFor {
+                id: self.id,
+                name: WORKSPACE.to_owned(),
+                owner: OWNER.to_owned(),
+                task: Uuid::new_v4(),
+                prompt,
+                url: format!("http://{gateway}/"),
+            },
+        )
+        .map_err(|error| error.to_string())?;
+        Ok(Driver::module(
             &wanted.profile,
             wanted.subject,
             conditions,
-            &workspace,
-        )),
-        Some(Chosen { source, module, .. }) => {
-            let served = ModuleRegistry::serve(source.clone(), module).await;
-            match (served, &ready.installed.terraform, &wanted.profile.module) {
-                (Ok(registry), Some((terraform, provider)), Some(profile)) => {
-                    let gateway = workspace.gateway_address().to_string();
-                    let mut variables = super::settings::variables(profile, conditions, &gateway);
-                    variables.extend(run.modules.settings.clone());
-                    if let crate::scenario::TaskChannel::Variable(name) = &profile.task
-                        && !prompt.is_empty()
-                    {
-                        variables.insert(name.clone(), prompt.clone().into());
-                    }
-                    Renderer::new(
-                        terraform.clone(),
-                        provider,
-                        registry,
-                        terraform_dir.clone(),
-                        module.clone(),
-                        &variables,
-                        RenderedFor {
-                            id: labels.workspace,
-                            name: super::drive::WORKSPACE.to_owned(),
-                            owner: super::drive::OWNER.to_owned(),
-                            task: Uuid::new_v4(),
-                            prompt: prompt.clone(),
-                            url: url.clone(),
-                        },
-                    )
-                    .map(|renderer| {
-                        Driver::module(
-                            &wanted.profile,
-                            wanted.subject,
-                            conditions,
-                            profile,
-                            renderer,
-                            &workspace,
-                        )
-                    })
-                    .map_err(|error| error.to_string())
-                }
-                (Err(error), ..) => Err(format!("cannot serve modules: {error}")),
-                _ => Err("Terraform was not obtained".to_owned()),
-            }
-        }
-    };
-    let mut workspace = workspace;
-    let driver = match driver {
+            profile,
+            renderer,
+            workspace,
+        ))
+    }
+}
+
+/// Walks the scenario in a workspace that was made, and removes the workspace.
+async fn walk(
+    parts: Parts<'_>,
+    mut workspace: Workspace,
+    watch: Watcher<'_>,
+) -> Result<Closing, RecordError> {
+    let driver = match parts.driver(&workspace).await {
         Ok(driver) => driver,
         Err(reason) => {
             let _ = workspace.delete().await;
             return Ok(Closing::Stopped { reason });
         }
     };
+    let Parts {
+        run,
+        cell,
+        wanted,
+        ready,
+        ..
+    } = parts;
     let mut walker = Walker {
         cell,
-        id: labels.workspace,
-        recorder: Arc::clone(recorder),
+        id: parts.id,
+        recorder: parts.recorder,
         workspace,
         driver,
         installed: ready.installed.clone(),
         before: ready.before.clone(),
         limits: run.limits,
-        book,
+        book: parts.book,
         watch,
         epoch: 0,
         turn: 0,
@@ -337,7 +356,7 @@ async fn walk(
         looks_at_tmp: wanted.scenario.restarts_by(RestartKind::TmpTaken),
         held: None,
         under_way: None,
-        without: conditions.without_programs.clone(),
+        without: wanted.scenario.with.without_programs.clone(),
     };
     let walked = tokio::select! {
         walked = walker.walk(&wanted.scenario) => walked,
@@ -350,8 +369,7 @@ async fn walk(
     walker.keep_logs(walker.chat().await).await;
     if !run.keep {
         walker.delete().await?;
-        // Terraform's state is no evidence, and holds the agent's token.
-        let _ = fs::remove_dir_all(&terraform_dir);
+        let _ = fs::remove_dir_all(&parts.terraform);
     }
     match walked {
         Ok(()) => match walker.workspace.gateway().wire().trouble() {
