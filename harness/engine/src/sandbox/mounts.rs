@@ -19,18 +19,15 @@ const SYSTEM: [&str; 13] = [
     "usr",
 ];
 
-/// Places that programs look for in `/var`.
-const VARIABLE: [&str; 4] = ["cache", "lib", "log", "tmp"];
+/// Permissions of places that are empty in a new sandbox, where they are not those of any directory.
+const MODES: [(&str, u32); 2] = [("root", 0o700), ("tmp", 0o1777)];
 
-/// Places that are empty in a new sandbox, with their permissions.
-const EMPTY: [(&str, u32); 7] = [
-    ("home", 0o755),
-    ("root", 0o700),
-    ("run", 0o755),
+/// Places that programs look for in `/var`, with their permissions.
+const VARIABLE: [(&str, u32); 4] = [
+    ("cache", 0o755),
+    ("lib", 0o755),
+    ("log", 0o755),
     ("tmp", 0o1777),
-    ("var/tmp", 0o1777),
-    ("mnt", 0o755),
-    ("media", 0o755),
 ];
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -53,12 +50,6 @@ pub(crate) fn build(plan: &Plan, world: &Path, root: bool) -> Result<(), WorldEr
         read_only(&new_root, true)?;
     }
     hide_the_rest(world, &new_root)?;
-    for (place, mode) in EMPTY {
-        let place = new_root.join(place);
-        if place.is_dir() {
-            tmpfs(&place, mode)?;
-        }
-    }
     devices(&new_root.join("dev"))?;
     system(&new_root)?;
     files(plan, &new_root)?;
@@ -89,16 +80,19 @@ fn hide_the_rest(world: &Path, new_root: &Path) -> Result<(), WorldError> {
             continue;
         }
         if kind.is_dir() {
-            tmpfs(&entry.path(), 0o755)?;
+            let mode = MODES.iter().find(|(name, _)| entry.file_name() == *name);
+            tmpfs(&entry.path(), mode.map_or(0o755, |(_, mode)| *mode))?;
         } else {
             bind(&nothing, &entry.path())?;
         }
     }
     let variable = new_root.join("var");
     if variable.is_dir() {
-        for place in VARIABLE {
+        for (place, mode) in VARIABLE {
             let place = variable.join(place);
-            fs::create_dir_all(&place).map_err(at(format!("make {}", place.display())))?;
+            fs::create_dir_all(&place)
+                .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+                .map_err(at(format!("make {}", place.display())))?;
         }
     }
     Ok(())
