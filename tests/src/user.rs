@@ -112,6 +112,12 @@ impl Bench {
     }
 }
 
+/// What is typed to measure the reference agent at a layer, and more.
+#[must_use]
+pub fn reference<'a>(engine: &'a str, layer: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "reference", "-e", engine, "-l", layer], more].concat()
+}
+
 /// What is typed to measure a cell of the reference agent's, and more.
 #[must_use]
 pub fn reference_cell<'a>(
@@ -120,17 +126,7 @@ pub fn reference_cell<'a>(
     scenario: &'a str,
     more: &[&'a str],
 ) -> Vec<&'a str> {
-    let cell = [
-        "run",
-        "reference",
-        "-e",
-        engine,
-        "-l",
-        layer,
-        "-s",
-        scenario,
-    ];
-    [&cell[..], more].concat()
+    reference(engine, layer, &[&["-s", scenario], more].concat())
 }
 
 /// What the program did.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use reprise_tests::user::{Bench, modules_usable, reference_cell, usable};
+use reprise_tests::user::{Bench, modules_usable, reference, reference_cell, usable};
 use serde_json::Value;
 
 #[test]
@@ -106,21 +106,8 @@ fn outlines(
     layer: &str,
 ) -> BTreeMap<String, Vec<String>> {
     let runs = format!("runs-{engine}");
-    let args = [
-        "run",
-        "reference",
-        "-e",
-        engine,
-        "-l",
-        layer,
-        "--suite",
-        suite,
-        "--runs",
-        &runs,
-        "--jobs",
-        "6",
-    ];
-    bench.run(&args);
+    let more = ["--suite", suite, "--runs", &runs, "--jobs", "6"];
+    bench.run(&reference(engine, layer, &more));
     let ran = bench.run(&["check", &runs, "--outline"]);
     ran.says(0, &["start the workspace: ok"]);
     let mut cells: BTreeMap<String, Vec<String>> = BTreeMap::new();
